@@ -1,0 +1,1 @@
+"""Memories as text and back: pure, tested for round trips."""

@@ -1,0 +1,266 @@
+"""What a memory is: its values, its states, and the rules by which one state becomes another.
+
+How memories are stored, found or shown is elsewhere. Every function returns a new value; nothing changes in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import assert_never
+
+from backstory.domain.ids import MemoryId, ProjectId, SessionId
+from backstory.domain.provenance import Origin, Provenance
+
+
+class Kind(StrEnum):
+    """What sort of statement a memory is."""
+
+    FACT = "fact"
+    DECISION = "decision"
+    PREFERENCE = "preference"
+    LEARNING = "learning"
+    BLOCKER = "blocker"
+    CONTEXT = "context"
+    PATTERN = "pattern"
+    STATUS = "status"
+    ENVIRONMENT = "environment"
+    WORKFLOW = "workflow"
+    USER = "user"
+    EPISODIC = "episodic"
+    OTHER = "other"
+
+
+class Visibility(StrEnum):
+    """Who sees a memory: every project, its own project, or its own session."""
+
+    GLOBAL = "global"
+    PROJECT = "project"
+    SESSION = "session"
+
+
+class Tier(StrEnum):
+    """How a memory is offered: always (core), when it is relevant (archival), or until it expires (temporary)."""
+
+    CORE = "core"
+    ARCHIVAL = "archival"
+    TEMPORARY = "temporary"
+
+
+class Sensitivity(StrEnum):
+    """Where a memory may go. ``local-only`` reaches no model, no tool result and no export."""
+
+    NORMAL = "normal"
+    PRIVATE = "private"
+    LOCAL_ONLY = "local-only"
+
+
+class Source(StrEnum):
+    """How a memory came to be."""
+
+    EXPLICIT = "explicit"
+    CAPTURED = "captured"
+    DREAMED = "dreamed"
+    OBSERVED = "observed"
+    IMPORTED = "imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """Current: it is believed and offered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflicted:
+    """Another memory says something else; both are kept until someone decides."""
+
+    evidence: str
+    since: datetime
+    against: MemoryId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Superseded:
+    """A newer memory took its place. Hidden unless asked for."""
+
+    by: MemoryId
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """Its time ran out. Never stored: ``status_at`` derives it from ``expires_at``."""
+
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """Forgotten: hidden everywhere, kept in the history, restorable by undo."""
+
+    since: datetime
+    reason: str | None = None
+
+
+Status = Active | Conflicted | Superseded | Expired | Deleted
+
+
+def status_name(status: Status) -> str:
+    """The status as one lower-case word, as stores and listings show it."""
+    match status:
+        case Active():
+            return "active"
+        case Conflicted():
+            return "conflicted"
+        case Superseded():
+            return "superseded"
+        case Expired():
+            return "expired"
+        case Deleted():
+            return "deleted"
+        case _:
+            assert_never(status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """When things happened to a memory; all aware, in UTC."""
+
+    learned: datetime
+    updated: datetime
+    confirmed: datetime
+    surfaced: datetime | None = None
+    used: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """How often; never evidence that a memory is true (exposure is not confirmation)."""
+
+    helpful: int = 0
+    irrelevant: int = 0
+    surfaced: int = 0
+    recalled: int = 0
+    sessions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One remembered statement with all that is known about it.
+
+    ``n`` is the small number people type as ``#n``: unique in a store, given at the first write, 0 before. ``revision``
+    counts writes and guards against lost updates. ``area`` is a free path such as ``deploy/staging``. ``weight`` and
+    ``confidence`` lie in [0, 1]. ``namespace`` groups memories that travel together on one git ref.
+    """
+
+    id: MemoryId
+    n: int = 0
+    revision: int = 0
+    content: str
+    kind: Kind = Kind.FACT
+    visibility: Visibility = Visibility.PROJECT
+    project: ProjectId | None
+    session: SessionId | None = None
+    area: str | None = None
+    tags: tuple[str, ...] = ()
+    issue: str | None = None
+    tier: Tier = Tier.ARCHIVAL
+    pinned: bool = False
+    expires_at: datetime | None = None
+    sensitivity: Sensitivity = Sensitivity.NORMAL
+    status: Status = field(default_factory=Active)
+    origin: Origin = Origin.USER
+    source: Source = Source.EXPLICIT
+    confidence: float = 1.0
+    weight: float = 1.0
+    namespace: str = "agent"
+    provenance: Provenance = field(default_factory=Provenance)
+    times: Times
+    counters: Counters = field(default_factory=Counters)
+
+
+def status_at(memory: Memory, now: datetime) -> Status:
+    """The status as of ``now``: an active or conflicted memory whose ``expires_at`` has come is Expired."""
+    if memory.expires_at is not None and memory.expires_at <= now:
+        match memory.status:
+            case Active() | Conflicted():
+                return Expired(since=memory.expires_at)
+            case Superseded() | Expired() | Deleted():
+                pass
+            case _:
+                assert_never(memory.status)
+    return memory.status
+
+
+def is_current(memory: Memory, now: datetime) -> bool:
+    """Whether a memory is offered at all: active or conflicted, and not past its time."""
+    return isinstance(status_at(memory, now), Active | Conflicted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """What an update sets; None leaves a field as it is (``tags=()`` clears the tags)."""
+
+    content: str | None = None
+    kind: Kind | None = None
+    visibility: Visibility | None = None
+    area: str | None = None
+    tags: tuple[str, ...] | None = None
+    issue: str | None = None
+    tier: Tier | None = None
+    expires_at: datetime | None = None
+    sensitivity: Sensitivity | None = None
+
+
+def revise(memory: Memory, revision: Revision, *, now: datetime) -> Memory:
+    """Apply an update: the learned date and everything not named stay; updated and confirmed become ``now``.
+
+    Rewording a conflicted memory settles the conflict. A temporary memory keeps its expiry unless a new one is given.
+    """
+    changed = {
+        name: value
+        for name in Revision.__slots__
+        if (value := getattr(revision, name)) is not None
+    }
+    status: Status = Active() if isinstance(memory.status, Conflicted) else memory.status
+    return replace(
+        memory,
+        **changed,
+        status=status,
+        times=replace(memory.times, updated=now, confirmed=now),
+    )
+
+
+def supersede(old: Memory, *, by: MemoryId, now: datetime) -> Memory:
+    """Mark ``old`` as replaced. Superseding again moves the pointer to the newest replacement."""
+    return replace(old, status=Superseded(by=by, since=now))
+
+
+def forget(memory: Memory, *, now: datetime, reason: str | None) -> Memory:
+    """Hide a memory everywhere; its text stays in the history."""
+    return replace(memory, status=Deleted(since=now, reason=reason))
+
+
+def reactivate(memory: Memory) -> Memory:
+    """Make a superseded or deleted memory current again."""
+    return replace(memory, status=Active())
+
+
+def set_pin(memory: Memory, *, pinned: bool) -> Memory:
+    """Pin or unpin; a pinned memory never decays, is never pruned, and stands in every snapshot."""
+    return replace(memory, pinned=pinned)
+
+
+def confirm(memory: Memory, *, now: datetime) -> Memory:
+    """Somebody said it again: only the confirmed date moves, and a temporary memory lives that much longer."""
+    expires = memory.expires_at
+    if memory.tier is Tier.TEMPORARY and expires is not None:
+        expires = now + max(expires - memory.times.confirmed, timedelta(0))
+    return replace(memory, expires_at=expires, times=replace(memory.times, confirmed=now))
+
+
+def retag(memory: Memory, *, old: str, new: str) -> Memory:
+    """Rename one tag, keeping the order; if both were there, one remains at the earlier place."""
+    renamed = tuple(dict.fromkeys(new if tag == old else tag for tag in memory.tags))
+    return replace(memory, tags=renamed)

@@ -1,0 +1,1 @@
+"""Where the outside enters: command line, tools, OpenCode, the library."""
