@@ -218,11 +218,7 @@ def revise(memory: Memory, revision: Revision, *, now: datetime) -> Memory:
 
     Rewording a conflicted memory settles the conflict. A temporary memory keeps its expiry unless a new one is given.
     """
-    changed = {
-        name: value
-        for name in Revision.__slots__
-        if (value := getattr(revision, name)) is not None
-    }
+    changed = {name: value for name in Revision.__slots__ if (value := getattr(revision, name)) is not None}
     status: Status = Active() if isinstance(memory.status, Conflicted) else memory.status
     return replace(
         memory,
@@ -264,3 +260,9 @@ def retag(memory: Memory, *, old: str, new: str) -> Memory:
     """Rename one tag, keeping the order; if both were there, one remains at the earlier place."""
     renamed = tuple(dict.fromkeys(new if tag == old else tag for tag in memory.tags))
     return replace(memory, tags=renamed)
+
+
+def searchable_text(memory: Memory) -> str:
+    """The text by which a memory is found by words: what it says, and the labels people know it by."""
+    labels = [memory.area or "", memory.issue or "", *memory.tags]
+    return "\n".join([memory.content, *filter(None, labels)])

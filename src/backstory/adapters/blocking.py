@@ -1,0 +1,78 @@
+"""How an adapter runs a blocking driver: in a worker thread under an event loop, in place where there is none.
+
+One-shot commands drive a service's coroutine without an event loop, because importing one costs more than the command
+itself takes; so nothing here imports asyncio or anyio before a loop is known to run. Which drivers block is elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import anyio
+
+T = TypeVar("T")
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs in this thread, or None. Never imports asyncio: what is not imported does not run."""
+    if "asyncio" not in sys.modules:
+        return None
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+async def run_blocking(
+    fn: Callable[[], T], *, limiter: anyio.CapacityLimiter | None = None, abandon_on_cancel: bool = False
+) -> T:
+    """Call ``fn`` without holding up an event loop, and give back what it returns or raises.
+
+    Without a running loop it is called in place and the coroutine never suspends. Under a loop a cancelled caller
+    still waits for ``fn`` to end, unless ``abandon_on_cancel`` lets the thread finish alone and drops its result.
+    """
+    if running_loop() is None:
+        return fn()
+    import anyio.to_thread
+
+    return await anyio.to_thread.run_sync(fn, limiter=limiter, abandon_on_cancel=abandon_on_cancel)
+
+
+class OneAtATime:
+    """Runs blocking calls one after another, whichever threads and event loops they come from.
+
+    For drivers that are not safe to enter twice. Callers of one loop queue without taking a thread, in order. A call
+    must not make another call on the same object: it would wait for itself.
+    """
+
+    def __init__(self) -> None:
+        self._entered = threading.Lock()
+        self._queue: tuple[asyncio.AbstractEventLoop, anyio.CapacityLimiter] | None = None
+
+    async def run(self, fn: Callable[[], T], *, abandon_on_cancel: bool = False) -> T:
+        """Like ``run_blocking``; an abandoned call keeps later ones waiting until it has ended."""
+        loop = running_loop()
+        limiter = self._limiter(loop) if loop is not None else None
+
+        def alone() -> T:
+            with self._entered:
+                return fn()
+
+        return await run_blocking(alone, limiter=limiter, abandon_on_cancel=abandon_on_cancel)
+
+    def _limiter(self, loop: asyncio.AbstractEventLoop) -> anyio.CapacityLimiter:
+        """The queue of this loop; a limiter wakes only waiters of its own loop, so another loop gets a new one."""
+        queue = self._queue
+        if queue is None or queue[0] is not loop:
+            import anyio
+
+            queue = self._queue = (loop, anyio.CapacityLimiter(1))
+        return queue[1]

@@ -1,0 +1,1 @@
+"""Embedders, one provider a file. Nothing is imported here: each costs time that only its user should pay."""

@@ -1,0 +1,22 @@
+"""The store for tests and trials: everything in dictionaries, gone when the process ends."""
+
+from __future__ import annotations
+
+from backstory.adapters.stores.memory.conversation import InMemoryConversations
+from backstory.adapters.stores.memory.memories import InMemoryMemories, InMemoryProjects
+from backstory.adapters.stores.memory.search import InMemoryTextIndex, InMemoryVectorIndex
+from backstory.ports.backend import Backend
+
+__all__ = ["open_memory_store"]
+
+
+def open_memory_store() -> Backend:
+    """A new, empty backend."""
+    memories = InMemoryMemories()
+    return Backend(
+        memories=memories,
+        text=InMemoryTextIndex(memories),
+        vectors=InMemoryVectorIndex(memories),
+        conversations=InMemoryConversations(),
+        projects=InMemoryProjects(),
+    )

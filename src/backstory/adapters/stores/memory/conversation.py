@@ -1,0 +1,100 @@
+"""Sessions, messages and frozen texts in dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Session
+from backstory.domain.ids import MessageId, PartId, SessionId
+
+
+class InMemoryConversations:
+    """The ConversationStore in dicts."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[SessionId, Session] = {}
+        self._messages: dict[MessageId, Message] = {}
+        self._parts: dict[PartId, tuple[MessageId, Part]] = {}
+        self._blocks: dict[MessageId, FrozenBlock] = {}
+        self._snapshots: dict[SessionId, FrozenSnapshot] = {}
+
+    async def put_session(self, session: Session) -> None:
+        known = self._sessions.get(session.id)
+        if known is not None:
+            session = replace(
+                known,
+                project=session.project or known.project,
+                parent=session.parent or known.parent,
+                title=known.title if session.title is None else session.title,
+                updated_at=max(known.updated_at, session.updated_at),
+                deleted_at=known.deleted_at or session.deleted_at,
+            )
+        self._sessions[session.id] = session
+
+    async def session(self, session_id: SessionId) -> Session | None:
+        return self._sessions.get(session_id)
+
+    async def sessions(self, *, limit: int, project: str | None = None) -> list[Session]:
+        meant = [session for session in self._sessions.values() if project is None or session.project == project]
+        meant.sort(key=lambda session: session.id)
+        meant.sort(key=lambda session: session.updated_at, reverse=True)
+        return meant[:limit]
+
+    async def put_message(self, message: Message) -> None:
+        known = self._messages.get(message.id)
+        kept = replace(message, parts=())
+        if known is not None:
+            kept = replace(
+                known,
+                agent=message.agent or known.agent,
+                model=message.model or known.model,
+                completed_at=known.completed_at or message.completed_at,
+                removed_at=known.removed_at or message.removed_at,
+            )
+        self._messages[message.id] = kept
+        for part in message.parts:
+            self._parts[part.id] = (message.id, part)
+
+    async def put_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
+        self._parts[part.id] = (message, part)
+
+    async def mark_removed(self, message: MessageId, *, at: datetime) -> None:
+        known = self._messages.get(message)
+        if known is not None and known.removed_at is None:
+            self._messages[message] = replace(known, removed_at=at)
+
+    async def remove_part(self, part: PartId) -> None:
+        self._parts.pop(part, None)
+
+    async def messages(self, session_id: SessionId, *, limit: int = 1000, offset: int = 0) -> list[Message]:
+        meant = [message for message in self._messages.values() if message.session == session_id]
+        meant.sort(key=lambda message: (message.created_at, message.id))
+        return [replace(message, parts=self._parts_of(message.id)) for message in meant[offset : offset + limit]]
+
+    async def count_messages(self) -> int:
+        return len(self._messages)
+
+    async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
+        return self._blocks.setdefault(block.message, block)
+
+    async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:
+        return {message: self._blocks[message] for message in messages if message in self._blocks}
+
+    async def recent_blocks(self, *, session: SessionId | None = None, limit: int = 20) -> list[FrozenBlock]:
+        meant = [block for block in self._blocks.values() if session is None or block.session == session]
+        return sorted(meant, key=lambda block: (block.created_at, block.message), reverse=True)[:limit]
+
+    async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:
+        return self._snapshots.setdefault(snapshot.session, snapshot)
+
+    async def snapshot(self, session_id: SessionId) -> FrozenSnapshot | None:
+        return self._snapshots.get(session_id)
+
+    async def thaw_snapshot(self, session_id: SessionId) -> None:
+        self._snapshots.pop(session_id, None)
+
+    def _parts_of(self, message: MessageId) -> tuple[Part, ...]:
+        parts = [part for owner, part in self._parts.values() if owner == message]
+        return tuple(sorted(parts, key=lambda part: part.id))

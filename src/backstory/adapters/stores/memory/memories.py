@@ -1,0 +1,127 @@
+"""Memories, history and projects in dictionaries."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from backstory.domain.history import Change, Edit, touched
+from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
+from backstory.domain.memory import Memory
+from backstory.domain.project import Project, ProjectSighting
+from backstory.domain.selection import Selection, selects
+from backstory.errors import Conflict
+from backstory.ports.store import Capabilities, Order, Use
+
+
+class InMemoryMemories:
+    """The MemoryStore in a dict. ``rows`` is for the indexes beside it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[MemoryId, Memory] = {}
+        self._changes: list[Change] = []
+        self._sessions: defaultdict[MemoryId, set[SessionId]] = defaultdict(set)
+        self._last_number = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(name="memory", location="this process", durable=False, shared_between_processes=False)
+
+    async def get(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:
+        return {memory_id: self.rows[memory_id] for memory_id in ids if memory_id in self.rows}
+
+    async def by_number(self, n: int) -> Memory | None:
+        return next((memory for memory in self.rows.values() if memory.n == n), None)
+
+    async def select(
+        self, selection: Selection, *, limit: int, offset: int = 0, order: Order = Order.NEWEST
+    ) -> list[Memory]:
+        meant = [memory for memory in self.rows.values() if selects(selection, memory)]
+        meant.sort(key=lambda memory: (memory.times.learned, memory.n), reverse=order is Order.NEWEST)
+        return meant[offset : offset + limit]
+
+    async def count(self, selection: Selection) -> int:
+        return sum(selects(selection, memory) for memory in self.rows.values())
+
+    async def commit(self, change: Change) -> Change:
+        if change.key is not None:
+            for earlier in self._changes:
+                if earlier.key == change.key:
+                    return earlier
+        for edit in change.edits:
+            self._check(edit)
+        committed = replace(change, edits=tuple(self._write(edit) for edit in change.edits))
+        self._changes.append(committed)
+        return committed
+
+    async def history(self, *, memory: MemoryId | None = None, limit: int = 50) -> list[Change]:
+        newest_first = sorted(self._changes, key=lambda change: (change.at, change.id), reverse=True)
+        return [change for change in newest_first if memory is None or memory in touched(change)][:limit]
+
+    async def change(self, change_id: ChangeId) -> Change | None:
+        return next((change for change in self._changes if change.id == change_id), None)
+
+    async def record_use(self, use: Use) -> None:
+        for memory_id in use.memories:
+            if memory_id in self.rows:
+                self._count(memory_id, use)
+
+    async def tag_counts(self, selection: Selection, *, limit: int) -> list[tuple[str, int]]:
+        counts = Counter(tag for memory in self.rows.values() if selects(selection, memory) for tag in memory.tags)
+        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit]
+
+    async def close(self) -> None:
+        """Nothing to release; what is in it stays until the process ends."""
+
+    def _check(self, edit: Edit) -> None:
+        stored = self.rows.get(edit.after.id)
+        if edit.before is None and stored is not None:
+            raise Conflict(f"a memory with the id {edit.after.id} exists already")
+        if edit.before is not None and (stored is None or stored.revision != edit.before.revision):
+            raise Conflict(f"memory #{edit.before.n} was changed by somebody else in the meantime; read it again")
+
+    def _write(self, edit: Edit) -> Edit:
+        if edit.before is None:
+            self._last_number += 1
+            after = replace(edit.after, n=self._last_number, revision=1)
+        else:
+            stored = self.rows[edit.after.id]
+            after = replace(edit.after, n=stored.n, revision=stored.revision + 1, counters=stored.counters)
+        self.rows[after.id] = after
+        return replace(edit, after=after)
+
+    def _count(self, memory_id: MemoryId, use: Use) -> None:
+        memory = self.rows[memory_id]
+        counters, times = memory.counters, memory.times
+        if use.surfaced:
+            counters = replace(counters, surfaced=counters.surfaced + 1)
+            times = replace(times, surfaced=use.at)
+        else:
+            counters = replace(counters, recalled=counters.recalled + 1)
+            times = replace(times, used=use.at)
+        if use.session is not None and use.session not in self._sessions[memory_id]:
+            self._sessions[memory_id].add(use.session)
+            counters = replace(counters, sessions=counters.sessions + 1)
+        self.rows[memory_id] = replace(memory, counters=counters, times=times)
+
+
+class InMemoryProjects:
+    """The ProjectRegistry in a dict."""
+
+    def __init__(self) -> None:
+        self._projects: dict[ProjectId, Project] = {}
+        self._aliases: dict[str, ProjectId] = {}
+
+    async def identify(self, sighting: ProjectSighting, *, now: datetime, new_id: ProjectId) -> Project:
+        known = next((self._aliases[alias] for alias in sighting.aliases if alias in self._aliases), None)
+        project_id = known or new_id
+        name = self._projects[project_id].name if known else sighting.name
+        self._projects[project_id] = Project(id=project_id, name=name, root=sighting.root)
+        for alias in sighting.aliases:
+            self._aliases.setdefault(alias, project_id)
+        return self._projects[project_id]
+
+    async def projects(self) -> Mapping[ProjectId, Project]:
+        return dict(self._projects)

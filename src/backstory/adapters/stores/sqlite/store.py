@@ -1,0 +1,39 @@
+"""The SQLite backend put together: one file, one connection, an object for each port."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from backstory.adapters.stores.sqlite.connection import Connection
+from backstory.adapters.stores.sqlite.conversation import SqliteConversations
+from backstory.adapters.stores.sqlite.memories import SqliteMemories
+from backstory.adapters.stores.sqlite.projects import SqliteProjects
+from backstory.adapters.stores.sqlite.vectors import SqliteVectorIndex
+from backstory.adapters.stores.sqlite.words import SqliteTextIndex, is_stale, reindex_if_stale
+from backstory.domain.text import normalise
+from backstory.ports.backend import Backend
+
+
+def open_sqlite(path: Path, *, create: bool = True) -> Backend:
+    """A backend over the file at ``path``. The file is opened, and made if ``create``, at the first use."""
+    connection = Connection(path, on_open=_prepare, create=create)
+    return Backend(
+        memories=SqliteMemories(connection),
+        text=SqliteTextIndex(connection),
+        vectors=SqliteVectorIndex(connection),
+        conversations=SqliteConversations(connection),
+        projects=SqliteProjects(connection),
+    )
+
+
+def _prepare(raw: sqlite3.Connection, writable: bool) -> None:
+    raw.create_function("backstory_normalise", 1, normalise, deterministic=True)
+    if writable and is_stale(raw):
+        raw.execute("BEGIN IMMEDIATE")
+        try:
+            reindex_if_stale(raw)
+            raw.execute("COMMIT")
+        except BaseException:
+            raw.execute("ROLLBACK")
+            raise

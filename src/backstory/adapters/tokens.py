@@ -1,0 +1,63 @@
+"""How many tokens a text takes, estimated without a tokenizer's tables. Spending a budget is the caller's affair."""
+
+from __future__ import annotations
+
+import math
+import re
+
+# Pieces as byte-pair tokenizers of current models cut them before they merge.
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_DIGITS = re.compile(r"[0-9]+")
+_MARKS = re.compile(r"[!-/:-@\[-`{-~]+")
+_BREAK = re.compile(r"[ \t]*[\r\n]\s*|[ \t]{2,}")
+_WIDE = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uffef]")
+_NEAR = re.compile(r"[\u0080-\u05ff\u1e00-\u1fff]+")  # accented Latin, Greek, Cyrillic, Armenian, Hebrew
+_FAR = re.compile(r"[\u0600-\u10ff\u1200-\u1dff]+")  # Arabic, the Indic scripts, Thai, Georgian and their neighbours
+_SYMBOL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2000-\u303f\u3100-\u33ff\ua000-\uabff\ud800-\uf8ff\ufb00-\ufeff]"
+)
+_ASTRAL = re.compile(r"[\U00010000-\U0010ffff]")
+
+_WORD_CHARS, _DIGIT_CHARS, _MARK_CHARS, _BREAK_CHARS, _NEAR_CHARS, _FAR_CHARS = 7, 3, 1.6, 28, 4, 3.2
+_WIDE_TOKENS, _SYMBOL_TOKENS, _ASTRAL_TOKENS = 0.72, 1.5, 2.2
+
+
+class EstimatedTokens:
+    """Counts by a formula instead of a vocabulary: nothing to load, nothing to download.
+
+    One token for each started 7 letters of a word (case borders part words), 3 digits, 1.6 punctuation marks, 28
+    blanks of a line break or indentation, 4 accented Latin, Greek, Cyrillic or Hebrew letters, 3.2 letters of other
+    alphabets; 0.72 for each Chinese, Japanese or Korean character, 1.5 for each other symbol, 2.2 for each character
+    beyond the basic plane (emoji). A single blank belongs to the word after it.
+
+    Against o200k the sum is 0.85 to 1.3 times the true count for English and German prose, code, JSON, logs, Chinese,
+    Japanese, Korean, Russian, Arabic, Thai, Hindi and emoji, above it more often than below; 0.8 times for base64.
+    0.1 to 0.4 s for 1 MB.
+    """
+
+    def count(self, text: str) -> int:
+        if not text:
+            return 0
+        exact = (
+            _pieces(_WORD, text, _WORD_CHARS)
+            + _pieces(_DIGITS, text, _DIGIT_CHARS)
+            + _pieces(_MARKS, text, _MARK_CHARS)
+            + _pieces(_BREAK, text, _BREAK_CHARS)
+        )
+        return max(1, exact if text.isascii() else exact + _other_scripts(text))
+
+
+def _other_scripts(text: str) -> int:
+    return (
+        _pieces(_NEAR, text, _NEAR_CHARS)
+        + _pieces(_FAR, text, _FAR_CHARS)
+        + math.ceil(
+            len(_WIDE.findall(text)) * _WIDE_TOKENS
+            + len(_SYMBOL.findall(text)) * _SYMBOL_TOKENS
+            + len(_ASTRAL.findall(text)) * _ASTRAL_TOKENS
+        )
+    )
+
+
+def _pieces(pattern: re.Pattern[str], text: str, chars_per_token: float) -> int:
+    return sum(math.ceil(len(piece) / chars_per_token) for piece in pattern.findall(text))

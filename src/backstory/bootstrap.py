@@ -1,0 +1,211 @@
+"""Settings become a working application: the only place that knows which adapter stands behind which port."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from backstory.adapters.clock import SystemClock, UlidSource
+from backstory.adapters.project_folder import see_project
+from backstory.config import Settings
+from backstory.domain.ids import ProjectId, SessionId
+from backstory.domain.project import Project
+from backstory.domain.scope import Audience, Viewer
+from backstory.errors import ConfigError
+from backstory.ports.backend import Backend
+from backstory.ports.models import Embedder
+from backstory.ports.system import Clock, IdSource
+
+if TYPE_CHECKING:
+    from backstory.domain.admission import TextLimits
+    from backstory.services.context_block import ContextBlocks
+    from backstory.services.conversation import Conversations
+    from backstory.services.inspection import Inspection
+    from backstory.services.maintenance import Maintenance
+    from backstory.services.recall import Recall
+    from backstory.services.reference import Reference
+    from backstory.services.remember import Remember
+    from backstory.services.transfer import Transfer
+
+# The rest of a prompt's deadline, once the query's vector is there: two searches, composing and one durable write.
+RESERVED_MS = 300
+
+
+class App:
+    """The services over one store. Each is made, and its modules imported, when it is first asked for, so that a
+    one-shot command pays only for what it uses."""
+
+    def __init__(
+        self, settings: Settings, backend: Backend, embedder: Embedder | None, *, no_embedder: str,
+        clock: Clock | None = None, ids: IdSource | None = None,
+    ) -> None:  # fmt: skip
+        """``no_embedder`` says why ``embedder`` is None; it is shown wherever meaning had to be left out."""
+        self.settings = settings
+        self.backend = backend
+        self.embedder = embedder
+        self.no_embedder = no_embedder
+        self.clock = clock or SystemClock()
+        self.ids = ids or UlidSource()
+
+    async def project(self, directory: Path) -> Project:
+        """The project that a folder belongs to; a new folder becomes a new project."""
+        sighting = see_project(directory)
+        new_id = ProjectId(self.ids.new_id())
+        return await self.backend.projects.identify(sighting, now=self.clock.now(), new_id=new_id)
+
+    async def viewer(
+        self, directory: Path | None, *, audience: Audience, session: SessionId | None = None, all_projects: bool = False
+    ) -> Viewer:
+        """Who looks, from where. Without a directory: outside every project."""
+        project = None if directory is None else (await self.project(directory)).id
+        return Viewer(project=project, session=session, audience=audience, all_projects=all_projects)
+
+    async def close(self) -> None:
+        """Release the store and the model. Calling twice is fine."""
+        if self.embedder is not None:
+            await self.embedder.close()
+        await self.backend.memories.close()
+
+    @cached_property
+    def limits(self) -> TextLimits:
+        from backstory.domain.admission import TextLimits
+
+        limits = self.settings.limits
+        return TextLimits(min_chars=limits.content_min_chars, max_chars=limits.content_max_chars)
+
+    @cached_property
+    def reference(self) -> Reference:
+        from backstory.services.reference import Reference
+
+        return Reference(self.backend.memories, self.backend.projects, clock=self.clock)
+
+    @cached_property
+    def remember(self) -> Remember:
+        from backstory.services.remember import Remember
+
+        return Remember(self.backend.memories, self.reference, clock=self.clock, ids=self.ids, limits=self.limits)
+
+    @cached_property
+    def recall(self) -> Recall:
+        from backstory.domain.ranking import RankingPolicy
+        from backstory.services.recall import Recall
+
+        return Recall(
+            self.backend, self.embedder, clock=self.clock, policy=RankingPolicy(), no_embedder=self.no_embedder
+        )
+
+    @cached_property
+    def blocks(self) -> ContextBlocks:
+        from backstory.adapters.tokens import EstimatedTokens
+        from backstory.domain.relevance import Relevance
+        from backstory.services.context_block import ContextBlocks, ContextPolicy
+
+        context = self.settings.context
+        policy = ContextPolicy(
+            inject=context.inject,
+            by_recency=context.selection == "recency",
+            relevance=Relevance(self.settings.recall.relevance),
+            block_budget_tokens=context.block_budget_tokens,
+            snapshot_budget_tokens=context.snapshot_budget_tokens,
+            max_entries=context.max_entries,
+            embed_within_s=max(context.deadline_ms - RESERVED_MS, context.deadline_ms / 2) / 1000,
+        )
+        return ContextBlocks(self.backend, self.recall, clock=self.clock, tokens=EstimatedTokens(), policy=policy)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        from backstory.services.conversation import Conversations
+
+        return Conversations(
+            self.backend.conversations,
+            self.remember,
+            clock=self.clock,
+            archive=self.settings.archive.enabled,
+            capture=self.settings.capture.enabled,
+        )
+
+    @cached_property
+    def inspection(self) -> Inspection:
+        from backstory.services.inspection import Inspection
+
+        return Inspection(self.backend, self.reference, clock=self.clock)
+
+    @cached_property
+    def transfer(self) -> Transfer:
+        from backstory.services.transfer import Transfer
+
+        return Transfer(self.backend, clock=self.clock, ids=self.ids, limits=self.limits)
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        from backstory.services.maintenance import Maintenance
+
+        return Maintenance(self.backend, self.embedder, no_embedder=self.no_embedder)
+
+
+def open_app(settings: Settings, *, one_shot: bool = False, create: bool = True) -> App:
+    """An application over the configured store, which is opened at its first use.
+
+    ``one_shot`` prefers an embedder that starts fast over one that answers fast. ``create`` False leaves a store that
+    is not there unmade (StoreUnavailable at the first use).
+    """
+    embedder, no_embedder = _embedder(settings, one_shot=one_shot)
+    return App(settings, _backend(settings, create=create), embedder, no_embedder=no_embedder)
+
+
+def _backend(settings: Settings, *, create: bool) -> Backend:
+    path = settings.database_file
+    if path is None:
+        from backstory.adapters.stores.memory import open_memory_store
+
+        return open_memory_store()
+    from backstory.adapters.stores.sqlite.store import open_sqlite
+
+    return open_sqlite(path, create=create)
+
+
+def _embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, str]:
+    """The configured embedder, or None and why there is none."""
+    chosen = settings.embedder
+    if settings.recall.mode == "lexical":
+        return None, "recall.mode is lexical"
+    match chosen.provider:
+        case "none":
+            return None, "embedder.provider is none"
+        case "auto" | "local":
+            return _local_embedder(settings, one_shot=one_shot)
+        case "openai":
+            from backstory.adapters.embedders.openai import OpenAiEmbedder
+
+            return OpenAiEmbedder(
+                base_url=_needed(chosen.base_url, "embedder.base_url"),
+                model=_needed(chosen.model, "embedder.model"),
+                api_key=chosen.api_key,
+                timeout_seconds=chosen.timeout_ms / 1000,
+            ), ""
+        case "ollama":
+            from backstory.adapters.embedders.ollama import OllamaEmbedder
+
+            return OllamaEmbedder(
+                base_url=chosen.base_url or "http://127.0.0.1:11434",
+                model=chosen.model or "nomic-embed-text",
+                timeout_seconds=chosen.timeout_ms / 1000,
+            ), ""
+        case _:
+            assert_never(chosen.provider)
+
+
+def _local_embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, str]:
+    from backstory.adapters.embedders import minilm
+
+    missing = minilm.availability()
+    if missing is None:
+        return minilm.MiniLmEmbedder(settings.cache_dir, quick_start=one_shot), ""
+    return None, missing
+
+
+def _needed(value: str | None, option: str) -> str:
+    if not value:
+        raise ConfigError(f"{option} is not set, and the chosen embedder needs it", option=option)
+    return value

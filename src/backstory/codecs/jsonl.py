@@ -1,0 +1,80 @@
+"""Memories as JSON lines: a header line, then one memory a line. The format is docs/reference/jsonl-format.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from backstory.codecs.record import decode_memory, encode_memory, format_time
+from backstory.domain.ids import ProjectId
+from backstory.domain.memory import Memory
+from backstory.domain.project import Project
+from backstory.errors import InputError
+
+FORMAT = "backstory-memories"
+VERSION = 1
+MAX_LINE_CHARS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One memory read from a file, with the name of its project there, or what is wrong with the line."""
+
+    number: int
+    memory: Memory | None = None
+    project_name: str | None = None
+    error: str | None = None
+
+
+def encode_lines(
+    memories: Iterable[Memory], *, projects: Mapping[ProjectId, Project], exported_at: datetime
+) -> Iterator[str]:
+    """The lines of an export, without line ends."""
+    yield json.dumps({"format": FORMAT, "version": VERSION, "exported_at": format_time(exported_at)})
+    for memory in memories:
+        owner = projects.get(memory.project) if memory.project else None
+        record = encode_memory(memory) | ({"project_name": owner.name} if owner else {})
+        yield json.dumps(record, ensure_ascii=False)
+
+
+def decode_lines(lines: Iterable[str]) -> Iterator[Line]:
+    """Read an export line by line; a bad line is reported as such and does not stop the others.
+
+    Raises InputError when the first line is not the header of a version known here.
+    """
+    numbered = ((number, line.strip()) for number, line in enumerate(lines, start=1))
+    content = ((number, line) for number, line in numbered if line)
+    _check_header(next(content, (1, "")))
+    for number, line in content:
+        yield _decode_line(number, line)
+
+
+def _check_header(first: tuple[int, str]) -> None:
+    try:
+        header = json.loads(first[1])
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InputError(f"this is not an export of Backstory: its first line must name the format {FORMAT!r}",
+                         field="file")  # fmt: skip
+    if header.get("version") != VERSION:
+        raise InputError(f"the file has format version {header.get('version')!r}; known is {VERSION}", field="file")
+
+
+def _decode_line(number: int, line: str) -> Line:
+    if len(line) > MAX_LINE_CHARS:
+        return Line(number=number, error=f"{len(line)} characters; a line has at most {MAX_LINE_CHARS}")
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Line(number=number, error=f"not JSON: {error}")
+    if not isinstance(record, dict):
+        return Line(number=number, error="not an object")
+    name = record.pop("project_name", None)
+    try:
+        memory = decode_memory(record)
+    except InputError as error:
+        return Line(number=number, error=str(error))
+    return Line(number=number, memory=memory, project_name=name if isinstance(name, str) else None)

@@ -1,0 +1,293 @@
+"""A memory as a JSON object and back. The same shape stands in the history, in exports and on the command line.
+
+Reading is strict about what is there and lenient about what is missing: an absent field takes its default, a wrong one
+is an InputError that names it. Unknown fields are refused, so that a misspelt one is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeVar, assert_never
+
+from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId, is_ulid
+from backstory.domain.memory import (
+    Active,
+    Conflicted,
+    Counters,
+    Deleted,
+    Expired,
+    Kind,
+    Memory,
+    Sensitivity,
+    Source,
+    Status,
+    Superseded,
+    Tier,
+    Times,
+    Visibility,
+    status_name,
+)
+from backstory.domain.provenance import Origin, Provenance
+from backstory.errors import InputError
+
+Json = Mapping[str, object]
+_Enum = TypeVar("_Enum", bound=StrEnum)
+_T = TypeVar("_T")
+
+
+def format_time(moment: datetime) -> str:
+    """RFC 3339 in UTC with microseconds only where there are some: ``2026-03-02T12:00:00Z``."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def encode_memory(memory: Memory) -> dict[str, object]:
+    """Every field under its own name; times as RFC 3339; the status as an object with a ``state``."""
+    return {
+        "id": memory.id,
+        "n": memory.n,
+        "revision": memory.revision,
+        "content": memory.content,
+        "kind": memory.kind.value,
+        "visibility": memory.visibility.value,
+        "project": memory.project,
+        "session": memory.session,
+        "area": memory.area,
+        "tags": list(memory.tags),
+        "issue": memory.issue,
+        "tier": memory.tier.value,
+        "pinned": memory.pinned,
+        "expires_at": _time_or_none(memory.expires_at),
+        "sensitivity": memory.sensitivity.value,
+        "status": encode_status(memory.status),
+        "origin": memory.origin.value,
+        "source": memory.source.value,
+        "confidence": memory.confidence,
+        "weight": memory.weight,
+        "namespace": memory.namespace,
+        "provenance": encode_provenance(memory.provenance),
+        "times": {name: _time_or_none(getattr(memory.times, name)) for name in Times.__slots__},
+        "counters": {name: getattr(memory.counters, name) for name in Counters.__slots__},
+    }
+
+
+def encode_status(status: Status) -> dict[str, object]:
+    """A status variant with just its own fields."""
+    encoded: dict[str, object] = {"state": status_name(status)}
+    match status:
+        case Active():
+            pass
+        case Conflicted():
+            encoded |= {"evidence": status.evidence, "since": format_time(status.since), "against": status.against}
+        case Superseded():
+            encoded |= {"by": status.by, "since": format_time(status.since)}
+        case Expired():
+            encoded |= {"since": format_time(status.since)}
+        case Deleted():
+            encoded |= {"since": format_time(status.since), "reason": status.reason}
+        case _:
+            assert_never(status)
+    return encoded
+
+
+def encode_provenance(provenance: Provenance) -> dict[str, object]:
+    """Only what is known; an empty object where nothing is."""
+    full: dict[str, object] = {
+        "session": provenance.session,
+        "messages": list(provenance.messages),
+        "tool": provenance.tool,
+        "agent": provenance.agent,
+        "extracted_at": _time_or_none(provenance.extracted_at),
+        "origin_system": provenance.origin_system,
+        "origin_id": provenance.origin_id,
+        "raw": dict(provenance.raw),
+    }
+    return {name: value for name, value in full.items() if value not in (None, [], {})}
+
+
+def decode_memory(record: Json) -> Memory:
+    """Read what ``encode_memory`` wrote. Raises InputError naming the field, e.g. ``times.learned``."""
+    fields = _Fields(record, known=frozenset(Memory.__slots__), path="")
+    times = fields.nested("times", known=frozenset(Times.__slots__))
+    learned = times.time("learned")
+    if learned is None:
+        raise InputError("times.learned is missing; every memory has a date", field="times.learned")
+    counters = fields.nested("counters", known=frozenset(Counters.__slots__))
+    return Memory(
+        id=_memory_id(fields),
+        n=fields.integer("n"),
+        revision=fields.integer("revision"),
+        content=fields.required_text("content"),
+        kind=fields.choice("kind", Kind, Kind.FACT),
+        visibility=fields.choice("visibility", Visibility, Visibility.PROJECT),
+        project=_typed(fields.text("project"), ProjectId),
+        session=_typed(fields.text("session"), SessionId),
+        area=fields.text("area"),
+        tags=fields.texts("tags"),
+        issue=fields.text("issue"),
+        tier=fields.choice("tier", Tier, Tier.ARCHIVAL),
+        pinned=fields.boolean("pinned"),
+        expires_at=fields.time("expires_at"),
+        sensitivity=fields.choice("sensitivity", Sensitivity, Sensitivity.NORMAL),
+        status=decode_status(fields.raw("status")),
+        origin=fields.choice("origin", Origin, Origin.IMPORTED),
+        source=fields.choice("source", Source, Source.IMPORTED),
+        confidence=fields.fraction("confidence"),
+        weight=fields.fraction("weight"),
+        namespace=fields.text("namespace") or "agent",
+        provenance=decode_provenance(fields.raw("provenance")),
+        times=Times(
+            learned=learned,
+            updated=times.time("updated") or learned,
+            confirmed=times.time("confirmed") or learned,
+            surfaced=times.time("surfaced"),
+            used=times.time("used"),
+        ),
+        counters=Counters(**{name: counters.integer(name) for name in Counters.__slots__}),
+    )
+
+
+def decode_status(value: object) -> Status:
+    """Read a status object; None is Active."""
+    if value is None:
+        return Active()
+    fields = _Fields(_as_object(value, "status"), known=None, path="status.")
+    since = fields.time("since")
+    match fields.text("state"):
+        case "active":
+            return Active()
+        case "conflicted":
+            against = _typed(fields.text("against"), MemoryId)
+            return Conflicted(evidence=fields.text("evidence") or "", since=_needed(since, "status"), against=against)
+        case "superseded":
+            return Superseded(by=MemoryId(fields.required_text("by")), since=_needed(since, "status"))
+        case "expired":
+            return Expired(since=_needed(since, "status"))
+        case "deleted":
+            return Deleted(since=_needed(since, "status"), reason=fields.text("reason"))
+        case other:
+            raise InputError(f"status.state is {other!r}; known are active, conflicted, superseded, expired, deleted",
+                             field="status.state")  # fmt: skip
+
+
+def decode_provenance(value: object) -> Provenance:
+    """Read a provenance object; None is "nothing known"."""
+    if value is None:
+        return Provenance()
+    fields = _Fields(_as_object(value, "provenance"), known=frozenset(Provenance.__slots__), path="provenance.")
+    raw = fields.raw("raw")
+    return Provenance(
+        session=_typed(fields.text("session"), SessionId),
+        messages=tuple(MessageId(text) for text in fields.texts("messages")),
+        tool=fields.text("tool"),
+        agent=fields.text("agent"),
+        extracted_at=fields.time("extracted_at"),
+        origin_system=fields.text("origin_system"),
+        origin_id=fields.text("origin_id"),
+        raw=MappingProxyType({key: str(item) for key, item in _as_object(raw or {}, "provenance.raw").items()}),
+    )
+
+
+class _Fields:
+    """Reads typed fields out of a JSON object and names the one that is wrong."""
+
+    def __init__(self, record: Json, *, known: frozenset[str] | None, path: str) -> None:
+        self._record = record
+        self._path = path
+        if known is not None and (unknown := sorted(set(record) - known)):
+            raise InputError(f"unknown field {path}{unknown[0]}", field=f"{path}{unknown[0]}")
+
+    def raw(self, name: str) -> object:
+        return self._record.get(name)
+
+    def text(self, name: str) -> str | None:
+        value = self._record.get(name)
+        if value is not None and not isinstance(value, str):
+            raise self._wrong(name, value, "text")
+        return value
+
+    def required_text(self, name: str) -> str:
+        value = self.text(name)
+        if not value:
+            raise InputError(f"{self._path}{name} is missing or empty", field=self._path + name)
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._record.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(name, value, "a list of texts")
+        return tuple(value)
+
+    def boolean(self, name: str) -> bool:
+        value = self._record.get(name, False)
+        if not isinstance(value, bool):
+            raise self._wrong(name, value, "true or false")
+        return value
+
+    def integer(self, name: str) -> int:
+        value = self._record.get(name, 0)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+            raise self._wrong(name, value, "a whole number from 0")
+        return value
+
+    def fraction(self, name: str) -> float:
+        value = self._record.get(name, 1.0)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
+            raise self._wrong(name, value, "a number from 0 to 1")
+        return float(value)
+
+    def time(self, name: str) -> datetime | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise self._wrong(name, value, "a time such as 2026-03-02T12:00:00Z") from None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+    def choice(self, name: str, enum: type[_Enum], default: _Enum) -> _Enum:
+        value = self.text(name)
+        if value is None:
+            return default
+        try:
+            return enum(value)
+        except ValueError:
+            raise self._wrong(name, value, "one of " + ", ".join(enum)) from None
+
+    def nested(self, name: str, *, known: frozenset[str]) -> _Fields:
+        return _Fields(_as_object(self._record.get(name) or {}, self._path + name), known=known, path=f"{name}.")
+
+    def _wrong(self, name: str, value: object, wanted: str) -> InputError:
+        return InputError(f"{self._path}{name} is {str(value)[:60]!r}; it must be {wanted}", field=self._path + name)
+
+
+def _as_object(value: object, path: str) -> Json:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{path} is {str(value)[:60]!r}; it must be an object", field=path)
+    return value
+
+
+def _memory_id(fields: _Fields) -> MemoryId:
+    text = fields.required_text("id")
+    if not is_ulid(text):
+        raise InputError(f"id is {text[:60]!r}; it must be a ULID of 26 characters", field="id")
+    return MemoryId(text)
+
+
+def _typed(value: str | None, kind: Callable[[str], _T]) -> _T | None:
+    return None if value is None else kind(value)
+
+
+def _needed(moment: datetime | None, path: str) -> datetime:
+    if moment is None:
+        raise InputError(f"{path}.since is missing", field=f"{path}.since")
+    return moment
+
+
+def _time_or_none(moment: datetime | None) -> str | None:
+    return None if moment is None else format_time(moment)

@@ -1,0 +1,74 @@
+"""Reading a settings file that may be hostile: bounded, regular files only, TOML only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+MAX_BYTES = 64 * 1024
+
+
+class Unreadable(Exception):
+    """The file is there but cannot be used; the text says why, without quoting the file."""
+
+
+def read_document(path: Path) -> Mapping[str, object] | None:
+    """The parsed file, or None if there is none. Raises Unreadable.
+
+    Reads 64 KiB at most and never waits on a pipe. A byte-order mark is ignored.
+    """
+    data = _read(path)
+    return None if data is None else _parsed(data)
+
+
+def leads_outside(path: Path, root: Path) -> bool:
+    """Whether ``path``, with symbolic links followed, lies outside ``root``."""
+    real_root = os.path.realpath(root)
+    return os.path.commonpath([real_root, os.path.realpath(path)]) != real_root
+
+
+def entries(document: Mapping[str, object], groups: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Dotted name and value of everything in a file, known or not, in order. Empty known groups say nothing."""
+    for name, body in document.items():
+        if not isinstance(body, dict) or (not body and name not in groups):
+            yield name, body
+        else:
+            yield from ((f"{name}.{key}", value) for key, value in body.items())
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        handle = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Unreadable(f"cannot be opened ({error.strerror})") from None
+    except ValueError:  # a NUL in the path
+        raise Unreadable("has a name that no file can have") from None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise Unreadable("is not a regular file")
+        with open(handle, "rb", closefd=False) as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror})") from None
+    finally:
+        os.close(handle)
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"is larger than {MAX_BYTES // 1024} KiB")
+    return data
+
+
+def _parsed(data: bytes) -> Mapping[str, object]:
+    import tomllib  # only where there is a file
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"is not UTF-8 (byte {error.start + 1:,})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise Unreadable(f"is not TOML: {error}") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested by the thousand
+        raise Unreadable("is not usable TOML: a value is too large or nested too deeply") from None

@@ -1,0 +1,87 @@
+"""What happened to memories, by whom and why: the audit trail, from which every change can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from backstory.domain.ids import ChangeId, MemoryId, SessionId
+from backstory.domain.memory import Deleted, Memory, Status
+from backstory.errors import Conflict
+
+
+class Author(StrEnum):
+    """Who decided."""
+
+    USER = "user"
+    AGENT = "agent"
+    SYSTEM = "system"
+
+
+class Action(StrEnum):
+    """What was decided."""
+
+    ADD = "add"
+    UPDATE = "update"
+    CONFIRM = "confirm"
+    SUPERSEDE = "supersede"
+    FORGET = "forget"
+    RESTORE = "restore"
+    PIN = "pin"
+    UNPIN = "unpin"
+    RETAG = "retag"
+    IMPORT = "import"
+    UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One memory before and after; ``before`` None means it was added. Forgetting is a status, not an absence."""
+
+    before: Memory | None
+    after: Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One decision and all that it did, committed as a whole or not at all.
+
+    ``key`` makes a change idempotent: a second change with the same key is not committed, and the first is returned.
+    """
+
+    id: ChangeId
+    at: datetime
+    author: Author
+    action: Action
+    edits: tuple[Edit, ...]
+    reason: str | None = None
+    session: SessionId | None = None
+    undoes: ChangeId | None = None
+    key: str | None = None
+
+
+def undo_edits(change: Change, current: dict[MemoryId, Memory], *, now: datetime) -> tuple[Edit, ...]:
+    """The edits that put every memory of ``change`` back as it was before.
+
+    An added memory becomes Deleted (its number is never given again). Raises Conflict where a later change stands on
+    this one, naming the memory; nothing is undone then.
+    """
+    return tuple(_undo(edit, current, now) for edit in change.edits)
+
+
+def _undo(edit: Edit, current: dict[MemoryId, Memory], now: datetime) -> Edit:
+    present = current.get(edit.after.id)
+    if present is None or present.revision != edit.after.revision:
+        raise Conflict(f"memory #{edit.after.n} was changed again since; undo the later change first")
+    if edit.before is None:
+        status: Status = Deleted(since=now, reason="undone")
+        return Edit(before=present, after=replace(present, status=status))
+    restored = replace(edit.before, n=present.n, revision=present.revision, counters=present.counters)
+    return Edit(before=present, after=restored)
+
+
+def touched(change: Change) -> Sequence[MemoryId]:
+    """The ids of the memories a change wrote, in its order."""
+    return [edit.after.id for edit in change.edits]

@@ -1,0 +1,171 @@
+"""How well a memory answers a query: one scoring for every backend, explained part by part.
+
+Finding candidates is the index's; whether the best of them is good enough is ``relevance.py``'s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from backstory.domain.ids import ProjectId
+from backstory.domain.memory import Memory, Superseded
+from backstory.domain.text import QueryTerm
+
+# BM25's usual constants (Robertson and Zaragoza, 2009).
+BM25_K1 = 1.2
+BM25_B = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordStatistics:
+    """What is known of the words of a store: how many memories there are, how long, and how many hold each token."""
+
+    documents: int
+    mean_length: float
+    frequency: Mapping[str, int]
+
+    def idf(self, token: str) -> float:
+        """Rarity of a token: 0 when every memory holds it, highest when none does."""
+        count = self.frequency.get(token, 0)
+        return math.log(1.0 + (self.documents - count + 0.5) / (count + 0.5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingPolicy:
+    """The weights. A tie-breaker never beats a clearly better match.
+
+    ``lexical_weight`` and the cube of the coverage follow measurements on 79 hand-written coding memories and on chat
+    turns: a plain sum lets a memory that shares half of the words beat the one that means the same.
+    """
+
+    lexical_weight: float = 0.4
+    coverage_power: int = 3
+    same_project: float = 0.01
+    session: float = 0.002
+    sessions_at_most: int = 5
+    freshness: float = 0.01
+    half_life: timedelta = timedelta(days=45)
+    superseded_penalty: float = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """A score and where it comes from.
+
+    ``total`` lies in [0, 1]. ``similarity`` is the cosine to the query, None where no vector took part. ``lexical`` is
+    BM25 divided by its best possible value and ``coverage`` the share of the query's weight in rare words that the
+    memory holds; both in [0, 1]. ``ties`` is the sum of the tie-breakers in ``total``.
+    """
+
+    total: float
+    similarity: float | None
+    lexical: float
+    coverage: float
+    ties: float
+    matched: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordMatch:
+    """What the words alone say about one memory."""
+
+    lexical: float
+    coverage: float
+    matched: tuple[str, ...]
+
+
+NO_WORDS = WordMatch(lexical=0.0, coverage=0.0, matched=())
+
+
+def match_words(
+    terms: Sequence[QueryTerm], *, held: Mapping[str, int], length: int, statistics: WordStatistics
+) -> WordMatch:
+    """Score the words of one memory against a query.
+
+    ``held`` counts the query's tokens in the memory. A query word that no memory holds still counts in the coverage: it
+    asks for something that is not here.
+    """
+    mass = possible = scored = covered = 0.0
+    for term in terms:
+        weight = term.weight * statistics.idf(term.token)
+        mass += weight
+        possible += weight * (BM25_K1 + 1.0)
+        count = held.get(term.token, 0)
+        if count:
+            covered += weight
+            scored += weight * _saturation(count, length=length, mean_length=statistics.mean_length)
+    if mass == 0.0:
+        return NO_WORDS
+    matched = tuple(term.token for term in terms if held.get(term.token, 0))
+    return WordMatch(lexical=scored / possible, coverage=covered / mass, matched=matched)
+
+
+def score_memory(
+    memory: Memory,
+    *,
+    words: WordMatch,
+    similarity: float | None,
+    project: ProjectId | None,
+    now: datetime,
+    policy: RankingPolicy,
+) -> Score:
+    """Join what words, meaning and circumstances say about one memory.
+
+    With a vector: the cosine, plus the lexical score as far as it covers the query. Without: the lexical part alone,
+    in which a memory that covers everything asked scores high whatever its length.
+    """
+    if similarity is None:
+        match = words.coverage * (0.5 + 0.5 * words.lexical)
+    else:
+        agreement = words.coverage**policy.coverage_power
+        match = max(0.0, similarity) + policy.lexical_weight * agreement * (0.5 + 0.5 * words.lexical)
+    ties = _ties(memory, project=project, now=now, policy=policy)
+    if isinstance(memory.status, Superseded):
+        match = max(0.0, match - policy.superseded_penalty)
+    return Score(
+        total=min(1.0, match + ties),
+        similarity=similarity,
+        lexical=words.lexical,
+        coverage=words.coverage,
+        ties=ties,
+        matched=words.matched,
+    )
+
+
+def rank_key(memory: Memory, score: Score) -> tuple[float, datetime, int]:
+    """Sort by this, in descending order: best score, then newest, then highest number."""
+    return (score.total, memory.times.learned, memory.n)
+
+
+def freshness(memory: Memory, *, now: datetime, policy: RankingPolicy) -> float:
+    """Freshness in [0, 1]: halved with each half-life since it was last confirmed; a pinned memory stays at 1."""
+    if memory.pinned:
+        return 1.0
+    age = max(now - memory.times.confirmed, timedelta(0))
+    return float(0.5 ** (age / policy.half_life))
+
+
+def explain(score: Score) -> tuple[str, ...]:
+    """The reasons for a score, for people: strongest kinds of evidence first."""
+    reasons = []
+    if score.similarity is not None:
+        reasons.append(f"meaning {score.similarity:.2f}")
+    if score.matched:
+        reasons.append(f"words {score.coverage:.0%} of the query ({', '.join(score.matched[:6])})")
+    if not reasons:
+        reasons.append("newest")
+    return tuple(reasons)
+
+
+def _saturation(count: int, *, length: int, mean_length: float) -> float:
+    norm = 1.0 - BM25_B + BM25_B * (length / mean_length if mean_length else 1.0)
+    return count * (BM25_K1 + 1.0) / (count + BM25_K1 * norm)
+
+
+def _ties(memory: Memory, *, project: ProjectId | None, now: datetime, policy: RankingPolicy) -> float:
+    here = policy.same_project if memory.project is not None and memory.project == project else 0.0
+    sessions = policy.session * min(memory.counters.sessions, policy.sessions_at_most)
+    return here + sessions + policy.freshness * freshness(memory, now=now, policy=policy)

@@ -1,0 +1,71 @@
+"""The only rule on borders between projects, sessions and audiences. Stores filter in their own language, but are
+tested against ``visible``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backstory.domain.ids import ProjectId, SessionId
+from backstory.domain.memory import Memory, Sensitivity, Visibility
+
+
+class Audience(StrEnum):
+    """Who will read the answer: a person at their own terminal, or a model (and with it, a provider)."""
+
+    PERSON = "person"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """From where, and for whom, memories are read or changed.
+
+    ``all_projects`` widens reading to other projects' memories; it never widens changing, and never opens a border of
+    sensitivity. ``project`` None stands outside every project and sees global memories only.
+    """
+
+    project: ProjectId | None
+    session: SessionId | None = None
+    audience: Audience = Audience.MODEL
+    all_projects: bool = False
+
+
+def visible(memory: Memory, viewer: Viewer) -> bool:
+    """Whether the viewer may read this memory; its status does not matter here.
+
+    Local-only memories are for people alone. A session's memories are for that session, and for a person who stands in
+    the same project.
+    """
+    if memory.sensitivity is Sensitivity.LOCAL_ONLY and viewer.audience is not Audience.PERSON:
+        return False
+    match memory.visibility:
+        case Visibility.GLOBAL:
+            return True
+        case Visibility.PROJECT:
+            return viewer.all_projects or _same_project(memory, viewer)
+        case Visibility.SESSION:
+            return _same_session(memory, viewer)
+
+
+def may_change(memory: Memory, viewer: Viewer) -> bool:
+    """Whether the viewer may update, supersede, retag or forget it: reading across projects never allows changing."""
+    if memory.sensitivity is Sensitivity.LOCAL_ONLY and viewer.audience is not Audience.PERSON:
+        return False
+    match memory.visibility:
+        case Visibility.GLOBAL:
+            return True
+        case Visibility.PROJECT:
+            return _same_project(memory, viewer)
+        case Visibility.SESSION:
+            return _same_session(memory, viewer)
+
+
+def _same_project(memory: Memory, viewer: Viewer) -> bool:
+    return memory.project is not None and memory.project == viewer.project
+
+
+def _same_session(memory: Memory, viewer: Viewer) -> bool:
+    if memory.session is not None and memory.session == viewer.session:
+        return True
+    return viewer.audience is Audience.PERSON and _same_project(memory, viewer)

@@ -1,0 +1,69 @@
+"""Which memories a caller means: one value that every store understands the same way.
+
+``selects`` is the meaning; stores translate it into their own filters and are tested against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from backstory.domain.dates import TimeRange
+from backstory.domain.ids import MemoryId
+from backstory.domain.memory import Kind, Memory, Superseded, Tier, status_at, status_name
+from backstory.domain.scope import Viewer, visible
+from backstory.domain.text import normalise
+
+CURRENT = frozenset({"active", "conflicted"})
+WITH_SUPERSEDED = CURRENT | {"superseded"}
+EVERY_STATE = frozenset({"active", "conflicted", "superseded", "expired", "deleted"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Conditions that must all hold. None and empty mean "any".
+
+    ``states`` are status names as of ``now``. ``tags`` must all be present. ``area`` selects that path and everything
+    below it. ``learned`` bounds the learned date, both ends included. ``same_text`` is any wording whose normalised
+    form equals the memory's. ``contains`` is a normalised substring of the content.
+    """
+
+    viewer: Viewer
+    now: datetime
+    states: frozenset[str] = CURRENT
+    kinds: frozenset[Kind] = frozenset()
+    tags: tuple[str, ...] = ()
+    area: str | None = None
+    learned: TimeRange | None = None
+    tier: Tier | None = None
+    pinned: bool | None = None
+    same_text: str | None = None
+    contains: str | None = None
+    superseded_by: MemoryId | None = None
+
+
+def selects(selection: Selection, memory: Memory) -> bool:
+    """Whether one memory is meant."""
+    return (
+        visible(memory, selection.viewer)
+        and status_name(status_at(memory, selection.now)) in selection.states
+        and (not selection.kinds or memory.kind in selection.kinds)
+        and all(tag in memory.tags for tag in selection.tags)
+        and _in_area(memory.area, selection.area)
+        and (selection.learned is None or selection.learned.contains(memory.times.learned))
+        and (selection.tier is None or memory.tier is selection.tier)
+        and (selection.pinned is None or memory.pinned is selection.pinned)
+        and (selection.same_text is None or normalise(memory.content) == normalise(selection.same_text))
+        and (selection.contains is None or normalise(selection.contains) in normalise(memory.content))
+        and (selection.superseded_by is None or _is_superseded_by(memory, selection.superseded_by))
+    )
+
+
+def _in_area(area: str | None, wanted: str | None) -> bool:
+    if wanted is None:
+        return True
+    return area is not None and (area == wanted or area.startswith(wanted + "/"))
+
+
+def _is_superseded_by(memory: Memory, newer: MemoryId) -> bool:
+    return isinstance(memory.status, Superseded) and memory.status.by == newer

@@ -1,0 +1,492 @@
+// What OpenCode loads for Backstory, version 1.x (`server`) and 2.x (`setup`). It carries messages between OpenCode's
+// hooks and one Python process, and decides nothing: what is remembered, recalled and said is decided in Python.
+//
+// Beside this file lies `backstory.json`, written at install:
+//   command       argv of the Python process, e.g. ["/usr/bin/python3", "-m", "backstory", "bridge"]
+//   env           variables added to its environment
+//   version       of Backstory, reported in `hello`
+//   manifest      tools: [{name, description, parameters (JSON schema)}]; registered without waiting for Python
+//   deadlines_ms  overrides of DEADLINES_MS below
+//   unavailable   what a tool answers when Python does not
+// Without a readable sidecar the plugin does nothing at all.
+//
+// Wire: JSON-RPC 2.0, one object a line, UTF-8, over the child's stdin and stdout; docs/reference lists the methods.
+// Three rules: no hook throws, no hook waits past its deadline, and without an answer OpenCode goes on as if this
+// file were not there. BACKSTORY_PLUGIN_LOG=FILE collects diagnostics and the child's stderr; otherwise nobody does.
+
+const PROTOCOL = 1
+const DEADLINES_MS = {
+  hello: 5000, "chat.message": 800, blocks: 300, snapshot: 300, compacting: 500, tool: 10_000,
+  session: 200, // OpenCode's own answer to "what is this session?"
+  grace: 1000, // from end of input to kill
+  silence: 30_000, // a child that says nothing for so long, and lets three requests pass, is replaced
+}
+const BACKOFF_MS = [1000, 5000, 30_000] // before the first, second, every later restart
+const STABLE_MS = 60_000 // a child that lived so long starts the back-off anew
+const MAX_BUFFER_CHARS = 16 * 1024 * 1024
+const MAX_BLOCKS = 2000
+const MAX_SESSIONS = 1000
+const MAX_FAILURES = 3
+const HELPER_TITLE = "backstory-helper"
+const UNAVAILABLE = "Memory is not available right now. Continue without it."
+
+// ---- State, shared by every instance and every copy of this file in the process ----------------------------------
+
+const directories = (globalThis[Symbol.for("backstory.directories")] ??= new Map()) // directory -> instance that serves it
+const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
+  child: null, startedAt: 0, heardAt: 0, rest: "", lastId: 0, waiting: new Map(), unanswered: 0,
+  deaths: 0, retryAt: 0, refused: false,
+  sidecar: null, instances: new Map(), // directory -> instance
+  blocks: new Map(), // user message id -> text shown beside it, "" for none; never changes once set
+  snapshots: new Map(), // session -> {text, failures}; text is undefined until Python has answered
+  misses: new Map(), // session -> how often `blocks` went unanswered
+  sessions: new Map(), // session -> {child, parent}
+  compacting: new Set(), // sessions whose next messages.transform is the input of a compaction
+})
+
+function keep(map, key, value, limit) {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > limit) map.delete(map.keys().next().value)
+  return value
+}
+
+const builtin = (name) => process.getBuiltinModule(name)
+
+function log(text) {
+  const file = process.env.BACKSTORY_PLUGIN_LOG
+  if (!file) return
+  try {
+    builtin("node:fs").appendFileSync(file, `${new Date().toISOString()} plugin ${text}\n`)
+  } catch {}
+}
+
+function readSidecar() {
+  try {
+    const url = new URL("backstory.json", import.meta.url)
+    const sidecar = JSON.parse(builtin("node:fs").readFileSync(url, "utf8"))
+    if (!Array.isArray(sidecar.command) || !sidecar.command.every((word) => typeof word === "string" && word)) {
+      throw new Error("command is not a list of words")
+    }
+    return { ...sidecar, folder: builtin("node:url").fileURLToPath(new URL(".", url)) }
+  } catch (error) {
+    log(`no usable backstory.json: ${error}`)
+    return null
+  }
+}
+
+const deadline = (name) => shared.sidecar?.deadlines_ms?.[name] ?? DEADLINES_MS[name]
+
+// Resolves to undefined when `promise` rejects or takes longer than `ms`.
+function within(ms, promise) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    Promise.resolve(promise).then(resolve, (error) => (log(`failed: ${error}`), resolve())).finally(() => clearTimeout(timer))
+  })
+}
+
+// ---- The child process --------------------------------------------------------------------------------------------
+
+function start() {
+  if (shared.child) return shared.child
+  if (shared.refused || !shared.sidecar || Date.now() < shared.retryAt) return null
+  const { command, env, folder } = shared.sidecar
+  shared.startedAt = shared.heardAt = Date.now()
+  shared.unanswered = 0
+  try {
+    const file = process.env.BACKSTORY_PLUGIN_LOG
+    const stderr = file ? builtin("node:fs").openSync(file, "a") : "ignore"
+    // `python -m` imports from its working directory first, and the project's folder is not ours to trust.
+    const child = (shared.child = builtin("node:child_process").spawn(command[0], command.slice(1), {
+      cwd: folder, env: { ...process.env, PYTHONSAFEPATH: "1", ...env }, stdio: ["pipe", "pipe", stderr], windowsHide: true,
+    }))
+    if (file) builtin("node:fs").closeSync(stderr)
+    child.on("error", (error) => ended(child, error))
+    child.on("exit", (code, signal) => ended(child, `exit ${code ?? signal}`))
+    child.stdin?.on("error", (error) => ended(child, error))
+    child.stdout?.setEncoding("utf8")
+    child.stdout?.on("data", (chunk) => shared.child === child && receive(child, chunk))
+    child.unref?.()
+  } catch (error) {
+    ended(shared.child, error)
+  }
+  if (shared.child) for (const instance of shared.instances.values()) hello(instance)
+  return shared.child
+}
+
+// The child is gone or must go: release everyone who waits, and let the next request start another after a pause.
+function ended(child, why) {
+  if (child !== shared.child) return
+  log(`bridge ended: ${why}`)
+  shared.child = null
+  shared.rest = ""
+  if (Date.now() - shared.startedAt > STABLE_MS) shared.deaths = 0
+  shared.retryAt = Date.now() + BACKOFF_MS[Math.min(shared.deaths++, BACKOFF_MS.length - 1)]
+  for (const settle of [...shared.waiting.values()]) settle()
+  if (child) finish(child)
+}
+
+// End of input first, so that Python can close its store; then the hard way.
+function finish(child) {
+  return new Promise((resolve) => {
+    if (!child.pid || child.exitCode !== null || child.signalCode !== null) return resolve()
+    const timer = setTimeout(() => (child.kill("SIGKILL"), resolve()), deadline("grace"))
+    child.once("exit", () => (clearTimeout(timer), resolve()))
+    try {
+      child.stdin.end()
+    } catch {}
+  })
+}
+
+function send(message, replacer) {
+  const child = shared.child
+  if (!child?.stdin || child.stdin.destroyed) return false
+  if (child.stdin.writableLength > MAX_BUFFER_CHARS) return log("dropped a message: the bridge does not read"), false
+  try {
+    child.stdin.write(JSON.stringify({ jsonrpc: "2.0", ...message }, replacer) + "\n")
+    return true
+  } catch (error) {
+    return log(`cannot send: ${error}`), false
+  }
+}
+
+// The result, or undefined: no process, no answer in time, an error, or a cancelled tool call. Never rejects.
+function request(method, params, signal) {
+  return new Promise((resolve) => {
+    if (!start()) return resolve()
+    const id = ++shared.lastId
+    const settle = (answer) => {
+      clearTimeout(timer)
+      signal?.removeEventListener("abort", abandon)
+      shared.waiting.delete(id)
+      if (answer?.error) log(`${method}: ${answer.error.message}`)
+      resolve(answer?.error ? undefined : answer?.result)
+    }
+    const abandon = () => settle()
+    const timer = setTimeout(() => {
+      log(`${method}: no answer`)
+      settle()
+      const silent = Date.now() - shared.heardAt > deadline("silence")
+      if (++shared.unanswered >= MAX_FAILURES && silent) ended(shared.child, "it does not answer")
+    }, deadline(method))
+    shared.waiting.set(id, settle)
+    signal?.addEventListener("abort", abandon)
+    if (!send({ id, method, params })) settle()
+  })
+}
+
+function notify(method, params, replacer) {
+  if (start()) send({ method, params }, replacer)
+}
+
+function receive(child, chunk) {
+  const lines = chunk.split("\n")
+  lines[0] = shared.rest + lines[0]
+  shared.rest = lines.pop()
+  if (shared.rest.length > MAX_BUFFER_CHARS) return ended(child, "a line is too long")
+  for (const line of lines) {
+    if (!line.trim()) continue
+    try {
+      const message = JSON.parse(line)
+      shared.heardAt = Date.now()
+      shared.unanswered = 0
+      if ((message.result?.protocol ?? PROTOCOL) !== PROTOCOL) { // the answer to `hello`; nothing after it counts
+        shared.refused = true
+        return ended(child, `it speaks protocol ${message.result.protocol}, this file speaks ${PROTOCOL}`)
+      }
+      if (typeof message.method === "string") serve(message).catch((error) => log(`serve: ${error}`))
+      else shared.waiting.get(message.id)?.(message)
+    } catch (error) {
+      log(`not a message (${line.length} characters): ${error}`)
+    }
+  }
+}
+
+function hello({ api, directory, worktree, project_id }) {
+  const plugin_version = shared.sidecar.version ?? null
+  return request("hello", { protocol: PROTOCOL, plugin_version, api, directory, worktree, project_id, pid: process.pid })
+}
+
+// What Python may ask of OpenCode.
+async function serve({ id, method, params }) {
+  const fail = (code, message) => id !== undefined && send({ id, error: { code, message } })
+  if (method !== "host.messages" && method !== "host.sessions") return fail(-32601, `no method ${method}`)
+  const instance = shared.instances.get(params?.directory)
+  if (!instance) return fail(-32602, "no such directory is open")
+  const ask = instance[method]
+  if (!ask) return fail(-32601, `this OpenCode has no ${method}`)
+  try {
+    const answer = await ask(params)
+    if (answer?.error) fail(-32000, JSON.stringify(answer.error).slice(0, 500))
+    else if (id !== undefined) send({ id, result: answer?.data ?? null })
+  } catch (error) {
+    fail(-32000, String(error))
+  }
+}
+
+// ---- What both versions of OpenCode share -------------------------------------------------------------------------
+
+// Takes a directory; null when another copy of this file, or another instance, serves it already.
+function open(instance) {
+  const sidecar = readSidecar()
+  if (!sidecar || directories.has(instance.directory)) return null
+  directories.set(instance.directory, instance)
+  shared.instances.set(instance.directory, instance)
+  shared.sidecar ??= sidecar
+  const running = Boolean(shared.child)
+  if (start() && running) hello(instance)
+  return instance
+}
+
+async function close(instance) {
+  if (directories.get(instance.directory) !== instance) return
+  if (shared.child) send({ method: "goodbye", params: { directory: instance.directory } })
+  directories.delete(instance.directory)
+  shared.instances.delete(instance.directory)
+  if (shared.instances.size) return
+  const child = shared.child
+  shared.child = shared.sidecar = null // the next start reads the sidecar again
+  shared.rest = ""
+  shared.deaths = shared.retryAt = 0
+  shared.refused = false
+  for (const settle of [...shared.waiting.values()]) settle()
+  if (child) await finish(child)
+}
+
+const isTool = (tool) => typeof tool?.name === "string" && typeof tool.description === "string" && tool.parameters?.type === "object"
+const manifest = () => (Array.isArray(shared.sidecar.manifest) ? shared.sidecar.manifest.filter(isTool) : [])
+
+function noteSession(info) {
+  const parent = info.parentID ?? null
+  const child = Boolean(parent) || String(info.title ?? "").startsWith(HELPER_TITLE)
+  return keep(shared.sessions, info.id, { child, parent }, MAX_SESSIONS)
+}
+
+// Sub-agents and our own helper sessions are children; a session OpenCode tells nothing about counts as a root.
+async function sessionOf(instance, session) {
+  if (shared.sessions.has(session)) return shared.sessions.get(session)
+  const answer = await within(deadline("session"), instance.session(session))
+  const info = answer?.data ?? answer
+  return info?.id ? noteSession(info) : { child: false, parent: null }
+}
+
+const lineage = ({ child, parent }) => (child ? { child: true, parent } : {})
+
+async function onPrompt(instance, { session, message, agent, text, parts }) {
+  shared.compacting.delete(session)
+  const about = await sessionOf(instance, session)
+  const params = { directory: instance.directory, session, message, agent, text, parts, ...lineage(about) }
+  const answer = await request("chat.message", params)
+  if (!answer) send({ method: "dropped", params: { directory: instance.directory, session, message } })
+  keep(shared.blocks, message, !about.child && typeof answer?.block === "string" ? answer.block : "", MAX_BLOCKS)
+}
+
+// The frozen texts of these user messages. Ids this process has not seen are asked for until Python has answered.
+async function blocksOf(instance, session, ids) {
+  const found = new Map(ids.map((id) => [id, shared.blocks.get(id) ?? ""]))
+  const unknown = ids.filter((id) => !shared.blocks.has(id))
+  const misses = shared.misses.get(session) ?? 0
+  if (!unknown.length || misses >= MAX_FAILURES) return found
+  const answer = await request("blocks", { directory: instance.directory, session, messages: unknown })
+  if (!answer?.blocks) return keep(shared.misses, session, misses + 1, MAX_SESSIONS), found
+  for (const id of unknown) {
+    const text = typeof answer.blocks[id] === "string" ? answer.blocks[id] : ""
+    found.set(id, keep(shared.blocks, id, text, MAX_BLOCKS))
+  }
+  return found
+}
+
+// One answer holds for the session until a compaction, so that the prompt's beginning never changes in between.
+async function snapshotOf(instance, session) {
+  const known = shared.snapshots.get(session) ?? { text: undefined, failures: 0 }
+  if (known.text !== undefined || known.failures >= MAX_FAILURES) return known.text
+  const answer = await request("snapshot", { directory: instance.directory, session })
+  const next = answer ? { text: answer.text ?? null, failures: 0 } : { text: undefined, failures: known.failures + 1 }
+  return keep(shared.snapshots, session, next, MAX_SESSIONS).text
+}
+
+async function callTool(instance, name, args, { session, message, agent, call, signal }) {
+  const params = { directory: instance.directory, session, message, agent, call, name, arguments: args ?? {} }
+  const answer = await request("tool", params, signal)
+  if (typeof answer?.output === "string") return answer
+  return { output: shared.sidecar?.unavailable ?? UNAVAILABLE, title: "", metadata: {} }
+}
+
+// Attachments travel as data: URLs of any size; only their media type is of use to a memory.
+const slim = (_key, value) =>
+  typeof value === "string" && value.length > 1024 && value.startsWith("data:") ? value.slice(0, value.indexOf(",") + 1).slice(0, 200) : value
+
+function forward(instance, type, properties, session) {
+  if (["session.created", "session.updated"].includes(type) && properties.info?.id) noteSession(properties.info)
+  if (["session.compacted", "session.compaction.ended"].includes(type)) {
+    for (const map of [shared.snapshots, shared.misses, shared.compacting]) map.delete(session)
+  }
+  if (type === "session.idle") shared.compacting.delete(session)
+  const about = shared.sessions.get(session) ?? { child: false }
+  notify("event", { directory: instance.directory, type, properties, ...lineage(about) }, slim)
+  if (type === "session.deleted") for (const map of [shared.snapshots, shared.misses, shared.sessions]) map.delete(session)
+}
+
+const guarded = (name, hook) => async (...args) => {
+  try {
+    return await hook(...args)
+  } catch (error) {
+    log(`${name}: ${error?.stack ?? error}`)
+  }
+}
+
+// ---- OpenCode 1.x -------------------------------------------------------------------------------------------------
+
+const EVENTS = new Set([
+  "session.created", "session.updated", "session.deleted", "session.idle", "session.compacted",
+  "message.updated", "message.removed", "message.part.updated", "message.part.removed", "command.executed",
+])
+
+// A part is of interest once: text and reasoning when they have ended, a tool call when it has a result.
+function isSettled({ type, time, state }) {
+  if (type === "tool") return state?.status === "completed" || state?.status === "error"
+  return !["text", "reasoning"].includes(type) || !time || time.end !== undefined
+}
+
+// Only requests of the main loop describe the environment; those for titles and compaction consist of their own prompt.
+const isMainRequest = (system) =>
+  system.some((text) => text.includes("<env>")) && !/^\s*You are (a title generator|.{0,40}summariz)/i.test(system[0] ?? "")
+
+const describePart = ({ id, type, text, synthetic, ignored }) => ({
+  id, type, ...(type === "text" ? { text } : {}), ...(synthetic ? { synthetic } : {}), ...(ignored ? { ignored } : {}),
+})
+
+async function server({ client, directory, worktree, project }) {
+  const query = { directory }
+  const instance = await guarded("load", () => open({
+    api: 1, directory, worktree, project_id: project?.id ?? null,
+    session: (id) => client.session.get({ path: { id }, query }),
+    "host.messages": ({ session }) => client.session.messages({ path: { id: session }, query }),
+    "host.sessions": () => client.session.list({ query }),
+  }))()
+  if (!instance) return {}
+  const tools = new Map(manifest().map((tool) => [tool.name, tool]))
+  const toolHook = ({ name, description, parameters }) => ({
+    description, args: parameters.properties ?? {},
+    execute: (args, { sessionID, messageID, agent, callID, abort }) =>
+      callTool(instance, name, args, { session: sessionID, message: messageID, agent, call: callID, signal: abort }),
+  })
+
+  return {
+    tool: Object.fromEntries([...tools].map(([name, tool]) => [name, toolHook(tool)])),
+
+    // OpenCode takes every property of `args` as required; this undocumented field carries the schema as it is meant.
+    "tool.definition": guarded("tool.definition", ({ toolID }, output) => {
+      if (tools.has(toolID)) output.jsonSchema = tools.get(toolID).parameters
+    }),
+
+    "chat.message": guarded("chat.message", ({ sessionID, agent }, { message, parts }) => onPrompt(instance, {
+      session: sessionID, message: message.id, agent: message.agent ?? agent ?? null, parts: parts.map(describePart),
+      text: parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored).map((part) => part.text).join("\n"),
+    })),
+
+    "experimental.chat.messages.transform": guarded("messages.transform", async (_input, { messages }) => {
+      const session = messages[0]?.info.sessionID
+      if (!session || shared.compacting.delete(session) || (await sessionOf(instance, session)).child) return
+      const users = messages.filter(({ info }) => info.role === "user")
+      const blocks = await blocksOf(instance, session, users.map(({ info }) => info.id))
+      for (const { info, parts } of users) {
+        const id = `prt_backstory_${info.id}`
+        const text = blocks.get(info.id)
+        if (!text || parts.some((part) => part.id === id)) continue
+        parts.push({ id, messageID: info.id, sessionID: session, type: "text", synthetic: true, text })
+      }
+    }),
+
+    "experimental.chat.system.transform": guarded("system.transform", async ({ sessionID }, { system }) => {
+      if (!sessionID || !isMainRequest(system) || (await sessionOf(instance, sessionID)).child) return
+      const text = await snapshotOf(instance, sessionID)
+      if (text) system.push(text)
+    }),
+
+    "experimental.session.compacting": guarded("compacting", async ({ sessionID }, output) => {
+      shared.compacting.add(sessionID)
+      if ((await sessionOf(instance, sessionID)).child) return
+      const answer = await request("compacting", { directory, session: sessionID })
+      if (Array.isArray(answer?.context)) output.context.push(...answer.context.filter((text) => typeof text === "string"))
+    }),
+
+    event: guarded("event", ({ event: { type, properties } }) => {
+      if (!EVENTS.has(type) || (type === "message.part.updated" && !isSettled(properties.part))) return
+      const { sessionID, info, part } = properties
+      forward(instance, type, properties, sessionID ?? info?.sessionID ?? part?.sessionID ?? info?.id)
+    }),
+
+    dispose: guarded("dispose", () => close(instance)),
+  }
+}
+
+// ---- OpenCode 2.x -------------------------------------------------------------------------------------------------
+// Written from its published plugin API; no 2.x program was at hand, so only the test host has run this part.
+
+const EVENTS_2 = new Set([
+  "session.created", "session.updated", "session.deleted", "session.forked", "session.input.admitted", "session.text.ended",
+  "session.reasoning.ended", "session.tool.called", "session.tool.success", "session.tool.failed", "session.step.ended",
+  "session.execution.succeeded", "session.execution.failed", "session.execution.interrupted", "session.compaction.ended",
+  "session.revert.committed",
+])
+
+// A copy of the message with the text at its end: OpenCode's own history must not change.
+function withText(message, text) {
+  const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : [...(message.content ?? [])]
+  content.push({ type: "text", text: `\n\n${text}` }) // some providers join texts without anything between them
+  return Object.assign(Object.create(Object.getPrototypeOf(message)), message, { content })
+}
+
+async function follow(instance, events) {
+  for await (const { type, data, location } of events) {
+    if (!EVENTS_2.has(type) || (location?.directory && location.directory !== instance.directory)) continue
+    forward(instance, type, data ?? {}, data?.sessionID ?? data?.info?.id)
+  }
+}
+
+async function setup(ctx) {
+  if (typeof ctx?.session?.hook !== "function") return // a 1.x program calls this too, with less to offer
+  const { directory = process.cwd(), project } = ctx.location ?? {}
+  const instance = await guarded("load", () => open({
+    api: 2, directory, worktree: project?.directory ?? directory, project_id: project?.id ?? null,
+    session: (id) => ctx.session.get({ sessionID: id }),
+  }))()
+  if (!instance) return
+  const stopped = new AbortController()
+  const registrations = await Promise.all([
+    ctx.tool?.transform((editor) => {
+      for (const { name, description, parameters } of manifest()) {
+        const execute = async (input, { sessionID, messageID, agent, id, callID, signal }) => {
+          const call = callID ?? id
+          const answer = await callTool(instance, name, input, { session: sessionID, message: messageID, agent, call, signal })
+          return { content: answer.output, metadata: { ...answer.metadata, title: answer.title ?? "" } }
+        }
+        editor.add({ name, description, input: parameters, options: { codemode: false }, execute })
+      }
+    }),
+    ctx.session.hook("prompt", guarded("prompt", ({ sessionID, messageID, prompt }) => onPrompt(instance, {
+      session: sessionID, message: messageID, agent: null, text: prompt.text, parts: [{ id: null, type: "text", text: prompt.text }],
+    }))),
+    ctx.session.hook("context", guarded("context", async (event) => {
+      const { sessionID: session, kind, messages, system } = event
+      if (!session || (kind ?? "primary") !== "primary" || (await sessionOf(instance, session)).child) return
+      const isUser = (message) => message.role === "user" && typeof message.id === "string"
+      const blocks = await blocksOf(instance, session, messages.filter(isUser).map(({ id }) => id))
+      messages.forEach((message, at) => {
+        const text = isUser(message) && blocks.get(message.id)
+        if (text) messages[at] = withText(message, text)
+      })
+      const snapshot = await snapshotOf(instance, session)
+      if (snapshot) system.push({ type: "text", text: snapshot })
+    })),
+  ])
+  if (ctx.event?.subscribe) follow(instance, ctx.event.subscribe({ signal: stopped.signal })).catch((error) => log(`events: ${error}`))
+  return guarded("cleanup", async () => {
+    stopped.abort()
+    for (const registration of registrations) await registration?.dispose?.()
+    await close(instance)
+  })
+}
+
+export default { id: "backstory", server, setup }

@@ -1,0 +1,123 @@
+"""Where memories live. Backends are written from this page and pass ``backstory.testing.contracts``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from backstory.domain.history import Change
+from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
+from backstory.domain.memory import Memory
+from backstory.domain.project import Project, ProjectSighting
+from backstory.domain.selection import Selection
+
+
+class Order(StrEnum):
+    """By what a selection is sorted; ties go by number, newest first."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a backend can do beyond the contract, and how it is named to people."""
+
+    name: str
+    location: str
+    durable: bool
+    shared_between_processes: bool
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Memories that reached a reader: recalled on request, or surfaced in a block. Never counts as confirmation."""
+
+    memories: tuple[MemoryId, ...]
+    at: datetime
+    session: SessionId | None
+    surfaced: bool
+
+
+class MemoryStore(Protocol):
+    """Memories, their history and their use counters.
+
+    Every write is atomic and durable when the call returns: a process killed afterwards has lost nothing. Many
+    processes may use one store; writers wait for each other. Errors: StoreUnavailable (locked too long, full,
+    read-only), StoreDamaged, SchemaTooNew.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this backend can do."""
+        ...
+
+    async def get(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:
+        """The memories with these ids, whatever their status or project; unknown ids are left out."""
+        ...
+
+    async def by_number(self, n: int) -> Memory | None:
+        """The memory people call ``#n``, whatever its status or project."""
+        ...
+
+    async def select(
+        self, selection: Selection, *, limit: int, offset: int = 0, order: Order = Order.NEWEST
+    ) -> list[Memory]:
+        """The memories meant by ``selection``, sorted by learned date, at most ``limit``."""
+        ...
+
+    async def count(self, selection: Selection) -> int:
+        """How many memories are meant."""
+        ...
+
+    async def commit(self, change: Change) -> Change:
+        """Write all edits of a change and the change itself, or nothing.
+
+        Returns the change as stored: added memories have their number, each written memory its next revision. Raises
+        Conflict when a memory's stored revision is not the one in ``before``, or an added id exists already. When
+        ``change.key`` was committed before, nothing is written and that earlier change is returned.
+        """
+        ...
+
+    async def history(self, *, memory: MemoryId | None = None, limit: int = 50) -> list[Change]:
+        """Changes, newest first; of one memory, or of all."""
+        ...
+
+    async def change(self, change_id: ChangeId) -> Change | None:
+        """One change by its id."""
+        ...
+
+    async def record_use(self, use: Use) -> None:
+        """Add to the counters of memories; unknown ids are ignored.
+
+        ``recalled`` or ``surfaced`` grow by one each time; ``sessions`` by one for each session, once.
+        """
+        ...
+
+    async def tag_counts(self, selection: Selection, *, limit: int) -> list[tuple[str, int]]:
+        """Tags of the memories meant, with how many carry them: most used first, then by name."""
+        ...
+
+    async def close(self) -> None:
+        """Release the store. Calling twice is fine."""
+        ...
+
+
+class ProjectRegistry(Protocol):
+    """Which folders are one project."""
+
+    async def identify(self, sighting: ProjectSighting, *, now: datetime, new_id: ProjectId) -> Project:
+        """The project that knows one of the sighting's aliases, or a new one with ``new_id``.
+
+        The strongest known alias decides; aliases not known yet are added to that project. Safe when two processes see
+        a new project at once: both get the same.
+        """
+        ...
+
+    async def projects(self) -> Mapping[ProjectId, Project]:
+        """All projects."""
+        ...

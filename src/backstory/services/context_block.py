@@ -1,0 +1,202 @@
+"""What is put in front of the model: the block beside a prompt and the snapshot of a session.
+
+The one place that fails open: whatever goes wrong, the request goes on with less or nothing, and what was skipped is
+kept with the frozen block, in the log and in ``inspect``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from backstory.domain.context_block import Block, is_offerable, recall_block, snapshot_block
+from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
+from backstory.domain.echo import strip_injected
+from backstory.domain.ids import MessageId, ProjectId, SessionId
+from backstory.domain.memory import Memory, Tier
+from backstory.domain.relevance import UNASKED, Relevance
+from backstory.domain.scope import Audience, Viewer
+from backstory.domain.selection import Selection
+from backstory.errors import BackstoryError
+from backstory.ports.backend import Backend
+from backstory.ports.store import Use
+from backstory.ports.system import Clock, TokenCounter
+from backstory.services.recall import Query, Recall, Recalled, Result
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPolicy:
+    """Budgets in tokens; ``embed_within_s`` leaves room for the rest of the hook's deadline."""
+
+    inject: bool
+    by_recency: bool
+    relevance: Relevance
+    block_budget_tokens: int
+    snapshot_budget_tokens: int
+    max_entries: int
+    embed_within_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A block for one prompt: its text, or None and why; and what was found on the way."""
+
+    text: str | None
+    shown: tuple[ShownMemory, ...] = ()
+    silent_because: str | None = None
+
+
+class ContextBlocks:
+    """Composes, freezes and replays what the model is shown."""
+
+    def __init__(
+        self, backend: Backend, recall: Recall, *, clock: Clock, tokens: TokenCounter, policy: ContextPolicy
+    ) -> None:
+        self._backend = backend
+        self._recall = recall
+        self._clock = clock
+        self._tokens = tokens
+        self._policy = policy
+
+    async def for_prompt(self, prompt: str, viewer: Viewer) -> Context:
+        """The block for a prompt, not frozen. Raises what the store raises."""
+        if not self._policy.inject:
+            return Context(text=None, silent_because="injection is switched off")
+        viewer = replace(viewer, audience=Audience.MODEL, all_projects=False)
+        text = "" if self._policy.by_recency else strip_injected(prompt)
+        if not text.strip() and not self._policy.by_recency:
+            return Context(text=None, silent_because="the prompt has no text")
+        recalled = await self._recall.recall(
+            Query(
+                text=text,
+                viewer=viewer,
+                limit=max(self._policy.max_entries * 2, 10),
+                threshold=UNASKED[self._policy.relevance],
+                embed_within_s=self._policy.embed_within_s,
+            )
+        )
+        return await self._compose(recalled, viewer)
+
+    async def freeze(self, prompt: str, viewer: Viewer, *, message: MessageId, session: SessionId) -> str | None:
+        """The block for a user message, composed once and kept; None when there is none. Never raises for a store or
+        a model that fails: the message then goes without."""
+        try:
+            known = await self._backend.conversations.blocks([message])
+            if message in known:
+                return known[message].text or None
+            context = await self.for_prompt(prompt, viewer)
+            frozen = await self._backend.conversations.freeze_block(
+                FrozenBlock(
+                    message=message,
+                    session=session,
+                    text=context.text or "",
+                    shown=context.shown,
+                    silent_because=context.silent_because,
+                    created_at=self._clock.now(),
+                )
+            )
+            await self._count(context, session)
+        except BackstoryError as error:
+            log.warning("event=block_skipped session=%s reason=%s", session, error)
+            return None
+        return frozen.text or None
+
+    async def replay(self, messages: list[MessageId]) -> dict[MessageId, str]:
+        """The frozen texts of messages, as they were; those without a block are left out."""
+        try:
+            blocks = await self._backend.conversations.blocks(messages)
+        except BackstoryError as error:
+            log.warning("event=replay_skipped reason=%s", error)
+            return {}
+        return {message: block.text for message, block in blocks.items() if block.text}
+
+    async def snapshot(self, viewer: Viewer, *, session: SessionId) -> str | None:
+        """The session's constant text: composed at the first call, the same ever after, until ``renew_snapshot``."""
+        try:
+            known = await self._backend.conversations.snapshot(session)
+            if known is None:
+                known = await self._backend.conversations.freeze_snapshot(await self._new_snapshot(viewer, session))
+        except BackstoryError as error:
+            log.warning("event=snapshot_skipped session=%s reason=%s", session, error)
+            return None
+        return known.text or None
+
+    async def renew_snapshot(self, session: SessionId) -> None:
+        """Let the next request of the session compose its snapshot anew (after a compaction)."""
+        await self._backend.conversations.thaw_snapshot(session)
+
+    async def _compose(self, recalled: Recalled, viewer: Viewer) -> Context:
+        if not recalled.results:
+            return Context(text=None, silent_because=recalled.silent_because)
+        offerable = [result for result in recalled.results if is_offerable(result.memory)]
+        if not offerable:
+            return Context(
+                text=None, silent_because="what matches may be found by search, but is never offered unasked"
+            )
+        block = recall_block(
+            [result.memory for result in offerable],
+            budget_tokens=self._policy.block_budget_tokens,
+            max_entries=self._policy.max_entries,
+            count_tokens=self._tokens.count,
+            here=viewer.project,
+            project_name=await self._project_names(),
+        )
+        if block is None:
+            return Context(text=None, silent_because="no memory fits into the budget of the block")
+        return Context(text=block.text, shown=_shown(block, offerable))
+
+    async def _new_snapshot(self, viewer: Viewer, session: SessionId) -> FrozenSnapshot:
+        memories = await self._always_offered(viewer) if self._policy.inject else []
+        block = snapshot_block(
+            memories,
+            budget_tokens=self._policy.snapshot_budget_tokens,
+            max_entries=len(memories),
+            count_tokens=self._tokens.count,
+            here=viewer.project,
+            project_name=await self._project_names(),
+        )
+        return FrozenSnapshot(
+            session=session,
+            text=block.text if block else "",
+            shown=tuple(memory.id for memory in block.shown) if block else (),
+            created_at=self._clock.now(),
+        )
+
+    async def _always_offered(self, viewer: Viewer) -> list[Memory]:
+        """Pinned memories, then core ones, each newest first."""
+        viewer = replace(viewer, audience=Audience.MODEL, all_projects=False)
+        selection = Selection(viewer=viewer, now=self._clock.now())
+        pinned = await self._backend.memories.select(replace(selection, pinned=True), limit=50)
+        core = await self._backend.memories.select(replace(selection, tier=Tier.CORE), limit=50)
+        return list({memory.id: memory for memory in [*pinned, *core]}.values())
+
+    async def _project_names(self) -> Callable[[ProjectId], str]:
+        projects = await self._backend.projects.projects()
+        return lambda project_id: projects[project_id].name if project_id in projects else "unknown"
+
+    async def _count(self, context: Context, session: SessionId) -> None:
+        if context.shown:
+            await self._backend.memories.record_use(
+                Use(
+                    memories=tuple(item.memory for item in context.shown),
+                    at=self._clock.now(),
+                    session=session,
+                    surfaced=True,
+                )
+            )
+
+
+def _shown(block: Block, results: list[Result]) -> tuple[ShownMemory, ...]:
+    by_id = {result.memory.id: result for result in results}
+    return tuple(
+        ShownMemory(
+            memory=memory.id,
+            n=memory.n,
+            score=round(by_id[memory.id].score.total, 4),
+            reason="; ".join(by_id[memory.id].reasons),
+        )
+        for memory in block.shown
+    )

@@ -1,0 +1,238 @@
+"""Find the memories that answer a query, say why each is there, or say why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from backstory.domain.dates import TimeRange
+from backstory.domain.ids import MemoryId
+from backstory.domain.memory import Kind, Memory
+from backstory.domain.ranking import (
+    NO_WORDS,
+    RankingPolicy,
+    Score,
+    WordMatch,
+    WordStatistics,
+    explain,
+    match_words,
+    rank_key,
+    score_memory,
+)
+from backstory.domain.relevance import REQUESTED, Threshold, judge
+from backstory.domain.scope import Viewer
+from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection
+from backstory.domain.text import QueryTerm, analyse_query, normalise
+from backstory.errors import InputError, ModelError
+from backstory.ports.backend import Backend
+from backstory.ports.index import TextSearch
+from backstory.ports.models import Embedder
+from backstory.ports.store import Use
+from backstory.ports.system import Clock
+
+MAX_QUERY_CHARS = 2000  # more than this of a long prompt adds noise and time, not meaning
+MAX_LIMIT = 100
+_CANDIDATES = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is looked for. An empty ``text`` browses, newest first.
+
+    ``threshold`` says how good a match must be. ``embed_within_s`` bounds the wait for the query's vector; None waits.
+    """
+
+    text: str
+    viewer: Viewer
+    limit: int = 10
+    tags: tuple[str, ...] = ()
+    kinds: frozenset[Kind] = frozenset()
+    area: str | None = None
+    learned: TimeRange | None = None
+    with_superseded: bool = False
+    threshold: Threshold = REQUESTED
+    lexical_only: bool = False
+    embed_within_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One memory that answers, how well (0 to 1), and why."""
+
+    memory: Memory
+    score: Score
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A part of the search that could not be done, so that the answer may be poorer than usual."""
+
+    part: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """The answer: results, best first; or none and why. ``considered`` counts the candidates that were scored."""
+
+    results: tuple[Result, ...] = ()
+    silent_because: str | None = None
+    skipped: tuple[Skipped, ...] = ()
+    considered: int = 0
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What the indexes found: for each memory its word match and its similarity."""
+
+    words: dict[MemoryId, WordMatch] = field(default_factory=dict)
+    similarity: dict[MemoryId, float] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+class Recall:
+    """Searches memories by words and by meaning."""
+
+    def __init__(
+        self, backend: Backend, embedder: Embedder | None, *, clock: Clock, policy: RankingPolicy, no_embedder: str
+    ) -> None:
+        """``no_embedder`` says why there is no embedder, for answers that had to do without one."""
+        self._backend = backend
+        self._embedder = embedder
+        self._clock = clock
+        self._policy = policy
+        self._no_embedder = no_embedder
+
+    async def recall(self, query: Query) -> Recalled:
+        """Answer a query. Counts nothing as used: see ``recall_and_count``."""
+        if not 1 <= query.limit <= MAX_LIMIT:
+            raise InputError(f"limit is {query.limit}; it must lie between 1 and {MAX_LIMIT}", field="limit")
+        text = query.text[:MAX_QUERY_CHARS].strip()
+        selection = self._selection(query)
+        if not text:
+            return await self._browse(query, selection)
+        terms = analyse_query(text)
+        evidence = _Evidence()
+        await self._search_words(terms, selection, evidence)
+        await self._search_meaning(text, query, selection, evidence)
+        scored = await self._score(evidence, query)
+        verdict = judge([result.score for result in scored], query.threshold)
+        passed = _collapse([scored[position] for position in verdict.passed])
+        return Recalled(
+            results=tuple(passed[: query.limit]),
+            silent_because=verdict.silent_because,
+            skipped=tuple(evidence.skipped),
+            considered=len(scored),
+        )
+
+    async def recall_and_count(self, query: Query) -> Recalled:
+        """Answer a query on somebody's request, and count the memories shown as recalled."""
+        recalled = await self.recall(query)
+        if recalled.results and not self._backend.memories.capabilities.read_only:
+            await self._backend.memories.record_use(
+                Use(
+                    memories=tuple(result.memory.id for result in recalled.results),
+                    at=self._clock.now(),
+                    session=query.viewer.session,
+                    surfaced=False,
+                )
+            )
+        return recalled
+
+    def _selection(self, query: Query) -> Selection:
+        return Selection(
+            viewer=query.viewer,
+            now=self._clock.now(),
+            states=WITH_SUPERSEDED if query.with_superseded else CURRENT,
+            kinds=query.kinds,
+            tags=query.tags,
+            area=query.area,
+            learned=query.learned,
+        )
+
+    async def _browse(self, query: Query, selection: Selection) -> Recalled:
+        memories = await self._backend.memories.select(selection, limit=query.limit)
+        nothing = Score(total=0.0, similarity=None, lexical=0.0, coverage=0.0, ties=0.0)
+        results = tuple(Result(memory=memory, score=nothing, reasons=("newest",)) for memory in memories)
+        silent = None if results else "there is no memory here yet"
+        return Recalled(results=results, silent_because=silent, considered=len(results))
+
+    async def _search_words(self, terms: Sequence[QueryTerm], selection: Selection, evidence: _Evidence) -> None:
+        search = await self._backend.text.search_text([term.token for term in terms], selection, limit=_CANDIDATES)
+        statistics = _statistics(search)
+        for hit in search.hits:
+            evidence.words[hit.id] = match_words(terms, held=hit.matched, length=hit.length, statistics=statistics)
+
+    async def _search_meaning(self, text: str, query: Query, selection: Selection, evidence: _Evidence) -> None:
+        if query.lexical_only:
+            return
+        if self._embedder is None:
+            evidence.skipped.append(Skipped(part="meaning", reason=self._no_embedder))
+            return
+        try:
+            counts = await self._backend.vectors.vector_counts()
+            if not counts:
+                return  # nothing was embedded yet, so there is no meaning to search and no model to load
+            model = await self._embedder.model()
+            if model.name not in counts:
+                others = ", ".join(sorted(counts))
+                evidence.skipped.append(
+                    Skipped(
+                        part="meaning", reason=f"embedded by {others}, not yet by {model.name}; words alone for now"
+                    )
+                )
+                return
+            vector = await _within(self._embedder, text, query.embed_within_s)
+            if vector is None:
+                return
+            hits = await self._backend.vectors.search_vectors(vector, selection, model=model, limit=_CANDIDATES)
+        except ModelError as error:
+            evidence.skipped.append(Skipped(part="meaning", reason=str(error)))
+            return
+        evidence.similarity.update((hit.id, hit.similarity) for hit in hits)
+
+    async def _score(self, evidence: _Evidence, query: Query) -> list[Result]:
+        ids = list(dict.fromkeys([*evidence.words, *evidence.similarity]))
+        memories = await self._backend.memories.get(ids)
+        # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list,
+        # it has no vector yet and is judged by its words
+        full = len(evidence.similarity) >= _CANDIDATES
+        beyond = min(evidence.similarity.values()) if full else None
+        results = []
+        for memory_id, memory in memories.items():
+            score = score_memory(
+                memory,
+                words=evidence.words.get(memory_id, NO_WORDS),
+                similarity=evidence.similarity.get(memory_id, beyond),
+                project=query.viewer.project,
+                now=self._clock.now(),
+                policy=self._policy,
+            )
+            results.append(Result(memory=memory, score=score, reasons=explain(score)))
+        return sorted(results, key=lambda result: rank_key(result.memory, result.score), reverse=True)
+
+
+def _statistics(search: TextSearch) -> WordStatistics:
+    return WordStatistics(documents=search.documents, mean_length=search.mean_length, frequency=search.frequency)
+
+
+def _collapse(results: Sequence[Result]) -> list[Result]:
+    """Keep the best of memories that say the same in the same words (one may be global, one the project's)."""
+    best: dict[str, Result] = {}
+    for result in results:
+        best.setdefault(normalise(result.memory.content), result)
+    return list(best.values())
+
+
+async def _within(embedder: Embedder, text: str, seconds: float | None) -> Sequence[float] | None:
+    """The vector of a query, within a time. Raises ModelUnavailable when it took longer."""
+    if seconds is None:
+        return (await embedder.embed([text]))[0]
+    import anyio
+
+    from backstory.errors import ModelUnavailable
+
+    with anyio.move_on_after(seconds):
+        return (await embedder.embed([text]))[0]
+    raise ModelUnavailable(f"the embedder did not answer within {seconds:.1f} s")

@@ -1,0 +1,305 @@
+"""Write, update, forget, supersede, pin, retag, undo: every decision about memories goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from backstory.domain.admission import MAX_TAGS, TextLimits, admit, admit_label, admit_tags
+from backstory.domain.capture import guess_kind
+from backstory.domain.history import Action, Author, Change, Edit, undo_edits
+from backstory.domain.ids import ChangeId, MemoryId
+from backstory.domain.memory import (
+    Kind,
+    Memory,
+    Revision,
+    Sensitivity,
+    Source,
+    Tier,
+    Times,
+    Visibility,
+    confirm,
+    forget,
+    reactivate,
+    retag,
+    revise,
+    set_pin,
+    supersede,
+)
+from backstory.domain.provenance import Origin, Provenance, may_supersede, trust
+from backstory.domain.scope import Viewer
+from backstory.domain.selection import EVERY_STATE, Selection
+from backstory.errors import InputError, NotFound, OutOfScope
+from backstory.ports.store import MemoryStore
+from backstory.ports.system import Clock, IdSource
+from backstory.services.reference import Reference
+
+DEFAULT_TEMPORARY = timedelta(hours=24)
+LONG_MEMORY_CHARS = 700  # above this, a memory is stored but the writer is told that blocks cut it
+AREA_MAX_CHARS = 200
+ISSUE_MAX_CHARS = 200
+REASON_MAX_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What somebody wants remembered. ``key`` makes a repeated delivery of the same statement harmless."""
+
+    content: str
+    kind: Kind | None = None
+    visibility: Visibility | None = None
+    area: str | None = None
+    tags: Sequence[str] = ()
+    issue: str | None = None
+    tier: Tier | None = None
+    expires_in: timedelta | None = None
+    pinned: bool = False
+    sensitivity: Sensitivity = Sensitivity.NORMAL
+    supersedes: str | None = None
+    origin: Origin
+    source: Source = Source.EXPLICIT
+    provenance: Provenance = field(default_factory=Provenance)
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What became of a draft. ``fresh`` False: the same text was known, and was confirmed instead of stored twice."""
+
+    memory: Memory
+    change: Change
+    fresh: bool
+    superseded: Memory | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Remember:
+    """Decisions about memories, each one change in the history."""
+
+    def __init__(
+        self, store: MemoryStore, reference: Reference, *, clock: Clock, ids: IdSource, limits: TextLimits
+    ) -> None:
+        self._store = store
+        self._reference = reference
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def remember(self, draft: Draft, *, viewer: Viewer, author: Author) -> Remembered:
+        """Store a statement.
+
+        A text that is known already (same words, whatever case and spacing) with the same visibility is confirmed
+        instead. Raises InputError (too long, empty, private, bad tag), NotFound or OutOfScope for ``supersedes``.
+        """
+        now = self._clock.now()
+        admitted = admit(draft.content, field="content", limits=self._limits)
+        memory = self._new_memory(draft, admitted.text, viewer=viewer, now=now)
+        notes = _notes(memory, admitted.secrets, private_removed=admitted.private_removed)
+        old = await self._replaced(draft, memory, viewer)
+        known = None if old else await self._known(memory, viewer, now)
+        if known is not None:
+            said_again = _said_again(known, memory, now=now)
+            change = await self._commit(Action.CONFIRM, author, viewer, [(known, said_again)], key=draft.key)
+            return Remembered(memory=_last(change), change=change, fresh=False, notes=("already known; confirmed",))
+        edits: list[tuple[Memory | None, Memory]] = [(None, memory)]
+        if old is not None:
+            edits.append((old, supersede(old, by=memory.id, now=now)))
+        change = await self._commit(Action.SUPERSEDE if old else Action.ADD, author, viewer, edits, key=draft.key)
+        stored = change.edits[0].after
+        fresh = stored.id == memory.id
+        return Remembered(memory=stored, change=change, fresh=fresh, superseded=old, notes=notes)
+
+    async def update(
+        self, ref: str, revision: Revision, *, viewer: Viewer, author: Author, reason: str | None = None
+    ) -> Change:
+        """Change a memory in place: its learned date and all that is not named stay."""
+        memory = await self._reference.find_changeable(ref, viewer)
+        now = self._clock.now()
+        updated = revise(memory, self._admitted(revision), now=now)
+        return await self._commit(Action.UPDATE, author, viewer, [(memory, updated)], reason=reason)
+
+    async def forget(self, refs: Sequence[str], *, viewer: Viewer, author: Author, reason: str | None = None) -> Change:
+        """Hide memories; what they had superseded becomes current again. One change, undoable."""
+        now = self._clock.now()
+        chosen = {memory.id: memory for memory in [await self._reference.find_changeable(ref, viewer) for ref in refs]}
+        edits = [(memory, forget(memory, now=now, reason=reason)) for memory in chosen.values()]
+        for memory in chosen.values():
+            older = await self._store.select(
+                Selection(viewer=viewer, now=now, states=EVERY_STATE, superseded_by=memory.id), limit=100
+            )
+            edits += [(old, reactivate(old)) for old in older if old.id not in chosen]
+        return await self._commit(Action.FORGET, author, viewer, edits, reason=reason)
+
+    async def pin(self, ref: str, *, pinned: bool, viewer: Viewer, author: Author) -> Change:
+        """Pin or unpin a memory."""
+        memory = await self._reference.find_changeable(ref, viewer)
+        action = Action.PIN if pinned else Action.UNPIN
+        return await self._commit(action, author, viewer, [(memory, set_pin(memory, pinned=pinned))])
+
+    async def retag(self, old: str, new: str, *, viewer: Viewer, author: Author) -> Change | None:
+        """Rename a tag on every memory that may be changed from here; None when there is none."""
+        wanted = admit_tags([new])[0]
+        selection = Selection(viewer=viewer, now=self._clock.now(), states=EVERY_STATE - {"deleted"}, tags=(old,))
+        memories = await self._store.select(selection, limit=100_000)
+        edits = [
+            (memory, retag(memory, old=old, new=wanted))
+            for memory in memories
+            if self._reference.changeable(memory, viewer)
+        ]
+        return await self._commit(Action.RETAG, author, viewer, edits) if edits else None
+
+    async def undo(self, change_id: ChangeId | None, *, viewer: Viewer, author: Author) -> Change:
+        """Take a change back; without an id, the newest one that can be undone from here.
+
+        Raises NotFound, OutOfScope, and Conflict when a later change stands on it.
+        """
+        change = await self._to_undo(change_id, viewer)
+        current = await self._store.get([edit.after.id for edit in change.edits])
+        for memory in current.values():
+            self._reference.check_changeable(memory, viewer)
+        edits = undo_edits(change, current, now=self._clock.now())
+        return await self._store.commit(
+            Change(
+                id=ChangeId(self._ids.new_id()),
+                at=self._clock.now(),
+                author=author,
+                action=Action.UNDO,
+                edits=edits,
+                session=viewer.session,
+                undoes=change.id,
+                key=f"undo:{change.id}",
+            )
+        )
+
+    async def _to_undo(self, change_id: ChangeId | None, viewer: Viewer) -> Change:
+        if change_id is not None:
+            change = await self._store.change(change_id)
+            if change is None:
+                raise NotFound(f"there is no change {change_id}; `backstory history` lists them")
+            return change
+        undone = set[ChangeId | None]()
+        for change in await self._store.history(limit=200):
+            undone.add(change.undoes)
+            mine = all(self._reference.changeable(edit.after, viewer) for edit in change.edits)
+            if change.action is not Action.UNDO and change.id not in undone and mine:
+                return change
+        raise NotFound("there is nothing to undo in this project")
+
+    async def _replaced(self, draft: Draft, memory: Memory, viewer: Viewer) -> Memory | None:
+        if draft.supersedes is None:
+            return None
+        old = await self._reference.find_changeable(draft.supersedes, viewer, field="supersedes")
+        if not may_supersede(memory.origin, old.origin):
+            raise OutOfScope(f"memory #{old.n} was said by the user; text from {memory.origin.value} cannot replace it")
+        return old
+
+    async def _known(self, memory: Memory, viewer: Viewer, now: datetime) -> Memory | None:
+        same = await self._store.select(Selection(viewer=viewer, now=now, same_text=memory.content), limit=10)
+        return next((known for known in same if _same_place(known, memory)), None)
+
+    def _new_memory(self, draft: Draft, content: str, *, viewer: Viewer, now: datetime) -> Memory:
+        tier = draft.tier or (Tier.TEMPORARY if draft.expires_in else Tier.ARCHIVAL)
+        lifetime = draft.expires_in or (DEFAULT_TEMPORARY if tier is Tier.TEMPORARY else None)
+        if lifetime is not None and lifetime <= timedelta(0):
+            raise InputError(f"expires_in is {lifetime}; it must lie in the future", field="expires_in")
+        visibility = draft.visibility or (Visibility.PROJECT if viewer.project else Visibility.GLOBAL)
+        self._check_place(visibility, viewer)
+        return Memory(
+            id=MemoryId(self._ids.new_id()),
+            content=content,
+            kind=draft.kind or guess_kind(content),
+            visibility=visibility,
+            project=viewer.project,
+            session=viewer.session,
+            area=_label(draft.area, "area", AREA_MAX_CHARS),
+            tags=admit_tags(draft.tags),
+            issue=_label(draft.issue, "issue", ISSUE_MAX_CHARS),
+            tier=tier,
+            pinned=draft.pinned,
+            expires_at=now + lifetime if lifetime else None,
+            sensitivity=draft.sensitivity,
+            origin=draft.origin,
+            source=draft.source,
+            provenance=replace(draft.provenance, session=draft.provenance.session or viewer.session),
+            times=Times(learned=now, updated=now, confirmed=now),
+        )
+
+    def _check_place(self, visibility: Visibility, viewer: Viewer) -> None:
+        if visibility is Visibility.PROJECT and viewer.project is None:
+            raise InputError("visibility is project, but there is no project here; use global", field="visibility")
+        if visibility is Visibility.SESSION and viewer.session is None:
+            raise InputError("visibility is session, but there is no session here; use project", field="visibility")
+
+    def _admitted(self, revision: Revision) -> Revision:
+        content = revision.content
+        if content is not None:
+            content = admit(content, field="content", limits=self._limits).text
+        return replace(
+            revision,
+            content=content,
+            area=_label(revision.area, "area", AREA_MAX_CHARS),
+            issue=_label(revision.issue, "issue", ISSUE_MAX_CHARS),
+            tags=None if revision.tags is None else admit_tags(revision.tags),
+        )
+
+    async def _commit(
+        self,
+        action: Action,
+        author: Author,
+        viewer: Viewer,
+        edits: Sequence[tuple[Memory | None, Memory]],
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+    ) -> Change:
+        return await self._store.commit(
+            Change(
+                id=ChangeId(self._ids.new_id()),
+                at=self._clock.now(),
+                author=author,
+                action=action,
+                edits=tuple(Edit(before=before, after=after) for before, after in edits),
+                reason=_label(reason, "reason", REASON_MAX_CHARS),
+                session=viewer.session,
+                key=key,
+            )
+        )
+
+
+def _last(change: Change) -> Memory:
+    return change.edits[-1].after
+
+
+def _same_place(known: Memory, new: Memory) -> bool:
+    """Whether two memories are for the same readers. A text about one session stays apart from another session's."""
+    if known.visibility is not new.visibility or known.sensitivity is not new.sensitivity:
+        return False
+    if known.visibility is Visibility.GLOBAL:
+        return True
+    return known.project == new.project and (known.visibility is Visibility.PROJECT or known.session == new.session)
+
+
+def _said_again(known: Memory, new: Memory, *, now: datetime) -> Memory:
+    """A known memory, confirmed: it gains the new tags and pin, and the better origin of the two."""
+    origin = new.origin if trust(new.origin) > trust(known.origin) else known.origin
+    tags = admit_tags(tuple(dict.fromkeys((*known.tags, *new.tags)))[:MAX_TAGS])
+    return replace(confirm(known, now=now), origin=origin, tags=tags, pinned=known.pinned or new.pinned)
+
+
+def _label(text: str | None, field_name: str, max_chars: int) -> str | None:
+    return None if text is None else admit_label(text, field=field_name, max_chars=max_chars)
+
+
+def _notes(memory: Memory, secrets: Sequence[str], *, private_removed: bool) -> tuple[str, ...]:
+    notes = []
+    if secrets:
+        notes.append(f"masked before storing: {', '.join(dict.fromkeys(secrets))}")
+    if private_removed:
+        notes.append("private text was left out")
+    if len(memory.content) > LONG_MEMORY_CHARS:
+        notes.append(
+            f"{len(memory.content)} characters are long for one memory: blocks show the first 600; "
+            "consider several shorter ones"
+        )
+    return tuple(notes)

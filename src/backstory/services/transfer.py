@@ -1,0 +1,138 @@
+"""Export memories and import them again, each record reported, nothing overwritten silently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from backstory.codecs.jsonl import decode_lines, encode_lines
+from backstory.codecs.record import format_time
+from backstory.domain.admission import TextLimits, admit, admit_tags
+from backstory.domain.history import Action, Author, Change, Edit
+from backstory.domain.ids import ChangeId
+from backstory.domain.memory import Memory, Sensitivity, Visibility
+from backstory.domain.provenance import Origin, trust
+from backstory.domain.scope import Viewer
+from backstory.domain.selection import EVERY_STATE, WITH_SUPERSEDED, Selection
+from backstory.errors import InputError
+from backstory.ports.backend import Backend
+from backstory.ports.store import Order
+from backstory.ports.system import Clock, IdSource
+
+_PAGE = 500
+_BATCH = 200
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import did, or would do: added, already there, skipped because the local one is newer, and refused."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    newer_here: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    changes: list[ChangeId] = field(default_factory=list)
+
+
+class Transfer:
+    """Memories out of a store and into one."""
+
+    def __init__(self, backend: Backend, *, clock: Clock, ids: IdSource, limits: TextLimits) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def export(self, viewer: Viewer, *, with_forgotten: bool = False) -> Iterator[str]:
+        """The lines of an export of what the viewer sees, oldest first. Local-only memories stay here."""
+        states = EVERY_STATE if with_forgotten else WITH_SUPERSEDED | {"expired"}
+        selection = Selection(viewer=viewer, now=self._clock.now(), states=states)
+        memories: list[Memory] = []
+        while page := await self._backend.memories.select(
+            selection, limit=_PAGE, offset=len(memories), order=Order.OLDEST
+        ):
+            memories += page
+        portable = [memory for memory in memories if memory.sensitivity is not Sensitivity.LOCAL_ONLY]
+        projects = await self._backend.projects.projects()
+        return encode_lines(portable, projects=projects, exported_at=self._clock.now())
+
+    async def load(
+        self,
+        lines: Iterable[str],
+        viewer: Viewer,
+        *,
+        dry_run: bool = False,
+        keep_projects: bool = False,
+        trusted: bool = False,
+    ) -> ImportReport:
+        """Import an export. Idempotent by id; a memory changed here later than there is left alone and reported.
+
+        Project memories come into the viewer's project unless ``keep_projects``. A file may claim any origin, so all
+        comes in as ``imported`` at best, unless a person vouches for the file (``trusted``). Every bad line is
+        reported; none stops the rest.
+        """
+        report = ImportReport()
+        edits: list[Edit] = []
+        for line in decode_lines(lines):
+            if line.memory is None:
+                report.refused.append(f"line {line.number}: {line.error}")
+                continue
+            try:
+                memory = self._admitted(line.memory, viewer, keep_projects=keep_projects, trusted=trusted)
+                edit = await self._edit(memory, report)
+            except InputError as error:
+                report.refused.append(f"line {line.number}: {error}")
+                continue
+            if edit is not None:
+                edits.append(edit)
+            if len(edits) >= _BATCH and not dry_run:
+                await self._commit(edits, viewer, report)
+        if edits and not dry_run:
+            await self._commit(edits, viewer, report)
+        return report
+
+    async def _edit(self, memory: Memory, report: ImportReport) -> Edit | None:
+        known = (await self._backend.memories.get([memory.id])).get(memory.id)
+        if known is None:
+            report.added += 1
+            return Edit(before=None, after=replace(memory, n=0, revision=0))
+        arriving = replace(memory, n=known.n, revision=known.revision, counters=known.counters, origin=known.origin,
+                           project=known.project, times=replace(memory.times, surfaced=known.times.surfaced,
+                                                               used=known.times.used))  # fmt: skip
+        if arriving == known:
+            report.unchanged += 1
+            return None
+        if known.times.updated >= memory.times.updated:
+            same = known.content == memory.content
+            if same:
+                report.unchanged += 1
+            else:
+                report.newer_here.append(f"#{known.n} was changed here on {format_time(known.times.updated)}; kept")
+            return None
+        report.updated += 1
+        return Edit(before=known, after=arriving)
+
+    def _admitted(self, memory: Memory, viewer: Viewer, *, keep_projects: bool, trusted: bool) -> Memory:
+        limits = TextLimits(min_chars=1, max_chars=max(self._limits.max_chars, 100_000))
+        content = admit(memory.content, field="content", limits=limits).text
+        project = memory.project if keep_projects else viewer.project
+        if memory.visibility is not Visibility.GLOBAL and project is None:
+            raise InputError("a project's memory can only be imported inside a project", field="project")
+        too_high = trust(memory.origin) > trust(Origin.IMPORTED) and not trusted
+        origin = Origin.IMPORTED if too_high else memory.origin
+        return replace(memory, content=content, tags=admit_tags(memory.tags), project=project, origin=origin)
+
+    async def _commit(self, edits: list[Edit], viewer: Viewer, report: ImportReport) -> None:
+        change = await self._backend.memories.commit(
+            Change(
+                id=ChangeId(self._ids.new_id()),
+                at=self._clock.now(),
+                author=Author.USER,
+                action=Action.IMPORT,
+                edits=tuple(edits),
+                session=viewer.session,
+            )
+        )
+        report.changes.append(change.id)
+        edits.clear()

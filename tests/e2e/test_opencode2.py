@@ -1,0 +1,178 @@
+"""The plugin's ``setup`` for OpenCode 2.x, in a test host written from the published plugin API.
+
+No 2.x program was available, so nothing here has met a real one; what the test host assumes stands at its top.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backstory.testing.opencode import wait_for
+from tests.e2e.stub import PLUGIN, UNAVAILABLE, Stub
+
+HOST = Path(__file__).with_name("opencode2_host.js")
+ANSWER_TIMEOUT_S = 30
+Json = Any
+
+
+class Host:
+    """The test host as a child process: ``host("command", key=value)`` returns its answer."""
+
+    def __init__(self, plugin: Path, directory: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            ["node", str(HOST), str(plugin), str(directory), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, command: str, **argument: Json) -> Json:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps({"command": command, **argument}) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate(timeout=ANSWER_TIMEOUT_S)
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> Stub:
+    (tmp_path / "stub").mkdir()
+    return Stub(tmp_path / "stub")
+
+
+@pytest.fixture
+def start(tmp_path: Path, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Host]]:
+    """Starts the host with an installed plugin; skips where there is no node that can run it."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    check = ["node", "-e", "process.exit(process.getBuiltinModule ? 0 : 1)"]
+    if subprocess.run(check).returncode:
+        pytest.skip("this node is older than 20.16, which the plugin needs outside OpenCode")
+    monkeypatch.setenv("BACKSTORY_PLUGIN_LOG", str(stub.folder / "plugin.log"))
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    shutil.copyfile(PLUGIN, folder / "backstory.js")
+    (folder / "package.json").write_text('{"type": "module"}')
+    hosts: list[Host] = []
+
+    def start(*arguments: str, **sidecar: Json) -> Host:
+        (folder / "backstory.json").write_text(json.dumps(stub.sidecar(**sidecar)))
+        hosts.append(Host(folder / "backstory.js", tmp_path, *arguments))
+        return hosts[-1]
+
+    yield start
+    for host in hosts:
+        host.close()
+
+
+def _message(id: str | None, role: str, text: str) -> Json:
+    return {**({"id": id} if id else {}), "role": role, "content": [{"type": "text", "text": text}]}
+
+
+def _texts(message: Json) -> list[str]:
+    return [part["text"] for part in message["content"]]
+
+
+def test_the_limited_host_inside_1_x_gets_nothing(start: Callable[..., Host], stub: Stub) -> None:
+    state = start("--limited")("state")
+    assert state == {"id": "backstory", "cleanup": "undefined", "tools": [], "hooks": []}
+    assert not stub.heard()
+
+
+def test_tools_come_with_their_schema_and_answer(start: Callable[..., Host], stub: Stub) -> None:
+    host = start()
+    state = host("state")
+    tool = state["tools"][0]
+    assert state["hooks"] == ["prompt", "context"]
+    assert (tool["name"], tool["input"]["required"], tool["options"]) == ("memory_recall", ["query"], {"codemode": False})
+    context = {"sessionID": "ses_1", "messageID": "msg_1", "agent": "build", "id": "call_1"}
+    result = host("tool", name="memory_recall", input={"query": "x"}, context=context)
+    assert result["content"] == 'memory_recall got {"query": "x"}'
+    assert result["metadata"] == {"n": 1, "title": "Done"}
+    heard = stub.heard("tool")[0]["params"]
+    assert (heard["session"], heard["message"], heard["call"]) == ("ses_1", "msg_1", "call_1")
+    stub.script(tool="error")
+    assert host("tool", name="memory_recall", input={}, context=context)["content"] == UNAVAILABLE
+    assert stub.heard("hello")[0]["params"]["api"] == 2
+
+
+def test_block_and_snapshot_reach_the_main_request_only(start: Callable[..., Host], stub: Stub) -> None:
+    host = start()
+    host("session", id="ses_1", title="A session")
+    event = host("prompt", sessionID="ses_1", messageID="msg_1", prompt={"text": "recall apples"})
+    assert event["prompt"] == {"text": "recall apples"}, "what is stored stays as the user wrote it"
+    heard = stub.heard("chat.message")[0]["params"]
+    assert (heard["text"], heard["session"], heard["message"]) == ("recall apples", "ses_1", "msg_1")
+
+    messages = [_message("msg_1", "user", "recall apples"), _message("a_1", "assistant", "ok"), _message(None, "user", "x")]
+    system = [{"type": "text", "text": "You are OpenCode."}]
+    first = host("context", sessionID="ses_1", kind="primary", messages=messages, system=system)
+    assert _texts(first["messages"][0])[0] == "recall apples"
+    assert _texts(first["messages"][0])[1].startswith("\n\n<memory>apples")
+    assert first["messages"][1:] == messages[1:]
+    assert [part["text"][:8] for part in first["system"]] == ["You are ", "SNAPSHOT"]
+
+    again = host("context", sessionID="ses_1", kind="primary", messages=messages, system=system)
+    assert again == first
+    title = host("context", sessionID="ses_1", kind="title", messages=messages, system=system)
+    assert (title["messages"], title["system"]) == (messages, system)
+
+
+def test_children_are_flagged_and_get_nothing(start: Callable[..., Host], stub: Stub) -> None:
+    host = start()
+    host("session", id="ses_2", title="Explore", parentID="ses_1")
+    host("prompt", sessionID="ses_2", messageID="msg_2", prompt={"text": "recall pears"})
+    heard = stub.heard("chat.message")[0]["params"]
+    assert (heard["child"], heard["parent"]) == (True, "ses_1")
+    messages = [_message("msg_2", "user", "recall pears")]
+    request = host("context", sessionID="ses_2", kind="primary", messages=messages, system=[])
+    assert (request["messages"], request["system"]) == (messages, [])
+
+
+def test_settled_events_of_this_directory_arrive_and_a_compaction_renews_the_snapshot(
+    start: Callable[..., Host], stub: Stub, tmp_path: Path
+) -> None:
+    host = start()
+    host("session", id="ses_1", title="A session")
+    before = host("context", sessionID="ses_1", kind="primary", messages=[], system=[])["system"]
+    ended = {"sessionID": "ses_1", "assistantMessageID": "a_1", "text": "done"}
+    host("event", type="session.text.delta", data={"sessionID": "ses_1", "delta": "do"})
+    host("event", type="session.text.ended", data=ended, location={"directory": "/elsewhere"})
+    host("event", type="session.text.ended", data=ended, location={"directory": str(tmp_path)})
+    host("event", type="session.compaction.ended", data={"sessionID": "ses_1", "text": "summary"})
+    assert wait_for(lambda: len(stub.heard("event")) == 2)
+    assert stub.heard("event")[0]["params"] == {
+        "directory": str(tmp_path),
+        "type": "session.text.ended",
+        "properties": ended,
+    }
+    after = host("context", sessionID="ses_1", kind="primary", messages=[], system=[])["system"]
+    assert after != before
+
+
+def test_a_second_setup_is_refused_and_cleanup_lets_go_of_everything(start: Callable[..., Host], stub: Stub) -> None:
+    host = start()
+    assert host("state")["cleanup"] == "function"
+    assert host("again") == {"cleanup": "undefined"}
+    assert host("cleanup") == {"disposed": 3, "listeners": 0}
+    assert [message["method"] for message in stub.heard()] == ["started", "hello", "goodbye", "ended"]
+    assert host("again") == {"cleanup": "function"}, "the directory is free again"
+
+
+def test_a_dead_bridge_leaves_the_host_alone(start: Callable[..., Host]) -> None:
+    host = start(command=["/nowhere/python"])
+    host("session", id="ses_1", title="A session")
+    host("prompt", sessionID="ses_1", messageID="msg_1", prompt={"text": "hello"})
+    messages = [_message("msg_1", "user", "hello")]
+    request = host("context", sessionID="ses_1", kind="primary", messages=messages, system=[])
+    assert (request["messages"], request["system"]) == (messages, [])

@@ -1,0 +1,135 @@
+"""Blocking drivers: in place without an event loop, in a worker thread with one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from backstory.adapters.blocking import OneAtATime, run_blocking, running_loop
+
+T = TypeVar("T")
+
+
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends, as one-shot commands do."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    coroutine.close()
+    raise AssertionError("the coroutine suspended although no event loop runs")
+
+
+def test_without_a_loop_the_call_runs_in_place() -> None:
+    assert drive(run_blocking(threading.get_ident)) == threading.get_ident()
+    assert drive(OneAtATime().run(threading.get_ident)) == threading.get_ident()
+
+
+def test_under_a_loop_the_call_runs_in_another_thread() -> None:
+    async def main() -> tuple[int, int]:
+        return await run_blocking(threading.get_ident), await OneAtATime().run(threading.get_ident)
+
+    assert threading.get_ident() not in anyio.run(main)
+
+
+def test_the_loop_keeps_turning_while_a_call_blocks() -> None:
+    released = threading.Event()
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run_blocking, lambda: released.wait(5))
+            await anyio.lowlevel.checkpoint()
+            released.set()
+
+    started = time.monotonic()
+    anyio.run(main)
+    assert time.monotonic() - started < 4
+
+
+def test_what_the_call_raises_reaches_the_caller() -> None:
+    def fail() -> None:
+        raise LookupError("gone")
+
+    with pytest.raises(LookupError, match="gone"):
+        drive(run_blocking(fail))
+    with pytest.raises(LookupError, match="gone"):
+        anyio.run(run_blocking, fail)
+    lane = OneAtATime()
+    with pytest.raises(LookupError, match="gone"):
+        anyio.run(lane.run, fail)
+    assert drive(lane.run(lambda: "still usable")) == "still usable"
+
+
+def test_one_at_a_time_never_overlaps_across_tasks_threads_and_loops() -> None:
+    lane = OneAtATime()
+    inside: list[int] = []
+    worst: list[int] = []
+
+    def step() -> None:
+        inside.append(1)
+        worst.append(len(inside))
+        time.sleep(0.002)
+        inside.pop()
+
+    async def many() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(lane.run, step)
+
+    threads = [threading.Thread(target=anyio.run, args=(many,)) for _ in range(2)]
+    threads.append(threading.Thread(target=lambda: [drive(lane.run(step)) for _ in range(8)]))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(worst) == 24
+    assert max(worst) == 1
+
+
+def test_an_abandoned_call_frees_its_caller_and_still_keeps_others_out() -> None:
+    lane = OneAtATime()
+    release = threading.Event()
+    order: list[str] = []
+
+    def slow() -> None:
+        release.wait(5)
+        order.append("slow")
+
+    async def main() -> None:
+        with anyio.move_on_after(0.02):
+            await lane.run(slow, abandon_on_cancel=True)
+        order.append("caller went on")
+        release.set()
+        await lane.run(lambda: order.append("next"))
+
+    anyio.run(main)
+    assert order == ["caller went on", "slow", "next"]
+
+
+def test_a_lane_serves_one_loop_after_another() -> None:
+    lane = OneAtATime()
+    assert [anyio.run(lane.run, lambda: 7) for _ in range(3)] == [7, 7, 7]
+
+
+def test_there_is_no_running_loop_outside_one() -> None:
+    assert running_loop() is None
+
+
+def test_the_module_and_a_call_in_place_import_no_event_loop() -> None:
+    code = (
+        "import sys\n"
+        "from backstory.adapters.blocking import run_blocking\n"
+        "try: run_blocking(lambda: 1).send(None)\n"
+        "except StopIteration as done: assert done.value == 1\n"
+        "assert not {'asyncio', 'anyio', 'trio'} & set(sys.modules), sorted(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
