@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from backstory.services.conversation import Conversations
     from backstory.services.inspection import Inspection
     from backstory.services.maintenance import Maintenance
+    from backstory.services.prompt import Prompts
     from backstory.services.recall import Recall
     from backstory.services.reference import Reference
     from backstory.services.remember import Remember
@@ -55,11 +56,20 @@ class App:
         return await self.backend.projects.identify(sighting, now=self.clock.now(), new_id=new_id)
 
     async def viewer(
-        self, directory: Path | None, *, audience: Audience, session: SessionId | None = None, all_projects: bool = False
+        self,
+        directory: Path | None,
+        *,
+        audience: Audience,
+        session: SessionId | None = None,
+        all_projects: bool = False,
     ) -> Viewer:
         """Who looks, from where. Without a directory: outside every project."""
         project = None if directory is None else (await self.project(directory)).id
         return Viewer(project=project, session=session, audience=audience, all_projects=all_projects)
+
+    def with_settings(self, settings: Settings) -> App:
+        """The same store and embedder under other settings, for another folder of the same process."""
+        return App(settings, self.backend, self.embedder, no_embedder=self.no_embedder, clock=self.clock, ids=self.ids)
 
     async def close(self) -> None:
         """Release the store and the model. Calling twice is fine."""
@@ -124,6 +134,12 @@ class App:
             archive=self.settings.archive.enabled,
             capture=self.settings.capture.enabled,
         )
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        from backstory.services.prompt import Prompts
+
+        return Prompts(self.blocks, self.conversations)
 
     @cached_property
     def inspection(self) -> Inspection:

@@ -59,11 +59,15 @@ const plugin = (await import(pathToFileURL(file))).default
 let cleanup = await plugin.setup(mode === "--limited" ? { options: {}, agent: {}, skill: {} } : ctx)
 
 const commands = {
-  state: () => ({ id: plugin.id, cleanup: typeof cleanup, tools: [...tools.values()], hooks: Object.keys(hooks).filter((n) => hooks[n].length) }),
+  state: () => ({
+    id: plugin.id, cleanup: typeof cleanup, tools: [...tools.values()],
+    hooks: Object.keys(hooks).filter((name) => hooks[name].length),
+  }),
   session: (info) => void sessions.set(info.id, info),
   prompt: (event) => run("prompt", { metadata: {}, delivery: "immediate", ...event }),
   // The messages belong to the host's own history: whoever changes one of them in place fails here.
-  context: (event) => run("context", { agent: "build", options: {}, tools: {}, ...event, messages: event.messages.map(freeze) }),
+  context: (event) =>
+    run("context", { agent: "build", options: {}, tools: {}, ...event, messages: event.messages.map(freeze) }),
   tool: ({ name, input, context }) => tools.get(name).execute(input, { signal: new AbortController().signal, ...context }),
   event: (event) => listeners.forEach((listener) => listener(event)),
   again: async () => ({ cleanup: typeof (await plugin.setup(ctx)) }),

@@ -2,7 +2,8 @@
 
 Everything lies in the folder named by STUB_FOLDER: ``heard.jsonl`` (what came in), ``blocks.json`` (what it would have
 shown beside which message, kept over restarts) and ``script.json``, read again for each request: method to one of
-``hang`` (no answer), ``crash``, ``garbage``, ``error``, ``freeze`` (reads nothing any more) or ``slow:MILLISECONDS``.
+``hang`` (no answer), ``crash``, ``garbage``, ``flood`` (a line without end), ``error``, ``freeze`` (reads nothing any
+more) or ``slow:MILLISECONDS``.
 
 A prompt with ``recall WORD`` gets the block ``<memory>WORD</memory>``; one with ``ask METHOD`` makes the stub put a
 question of its own to the host first.
@@ -21,6 +22,7 @@ from typing import Any
 FOLDER = Path(os.environ["STUB_FOLDER"])
 BLOCKS = FOLDER / "blocks.json"
 BIG_CHARS = 1_500_000
+FLOOD_CHARS = 17 * 1024 * 1024
 
 Params = dict[str, Any]
 
@@ -95,11 +97,14 @@ def misbehave(how: str, id: object) -> bool:
     if how == "garbage":
         sys.stdout.write(f'not json\n{{"id": {id}, \n[1, 2]\nnull\n{{"id": 99999, "result": 1}}\n')
         sys.stdout.flush()
+    if how == "flood":
+        sys.stdout.write("x" * FLOOD_CHARS)
+        sys.stdout.flush()
     if how == "error":
         send({"id": id, "error": {"code": -32000, "message": "scripted"}})
     if how.startswith("slow:"):
         time.sleep(int(how.removeprefix("slow:")) / 1000)
-    return how in ("hang", "error", "garbage")
+    return how in ("hang", "error", "garbage", "flood")
 
 
 def main() -> None:

@@ -94,7 +94,11 @@ def test_tools_come_with_their_schema_and_answer(start: Callable[..., Host], stu
     state = host("state")
     tool = state["tools"][0]
     assert state["hooks"] == ["prompt", "context"]
-    assert (tool["name"], tool["input"]["required"], tool["options"]) == ("memory_recall", ["query"], {"codemode": False})
+    assert (tool["name"], tool["input"]["required"], tool["options"]) == (
+        "memory_recall",
+        ["query"],
+        {"codemode": False},
+    )
     context = {"sessionID": "ses_1", "messageID": "msg_1", "agent": "build", "id": "call_1"}
     result = host("tool", name="memory_recall", input={"query": "x"}, context=context)
     assert result["content"] == 'memory_recall got {"query": "x"}'
@@ -114,7 +118,11 @@ def test_block_and_snapshot_reach_the_main_request_only(start: Callable[..., Hos
     heard = stub.heard("chat.message")[0]["params"]
     assert (heard["text"], heard["session"], heard["message"]) == ("recall apples", "ses_1", "msg_1")
 
-    messages = [_message("msg_1", "user", "recall apples"), _message("a_1", "assistant", "ok"), _message(None, "user", "x")]
+    messages = [
+        _message("msg_1", "user", "recall apples"),
+        _message("a_1", "assistant", "ok"),
+        _message(None, "user", "x"),
+    ]
     system = [{"type": "text", "text": "You are OpenCode."}]
     first = host("context", sessionID="ses_1", kind="primary", messages=messages, system=system)
     assert _texts(first["messages"][0])[0] == "recall apples"
@@ -176,3 +184,21 @@ def test_a_dead_bridge_leaves_the_host_alone(start: Callable[..., Host]) -> None
     messages = [_message("msg_1", "user", "hello")]
     request = host("context", sessionID="ses_1", kind="primary", messages=messages, system=[])
     assert (request["messages"], request["system"]) == (messages, [])
+
+
+def test_a_line_without_end_costs_the_bridge_its_life(start: Callable[..., Host], stub: Stub) -> None:
+    host = start(tool=5000)
+    stub.script(tool="flood")
+    result = host("tool", name="memory_recall", input={}, context={"sessionID": "ses_1"})
+    assert result["content"] == UNAVAILABLE
+    assert "a line is too long" in (stub.folder / "plugin.log").read_text()
+
+
+def test_a_bridge_that_does_not_read_is_not_buried_in_messages(start: Callable[..., Host], stub: Stub) -> None:
+    host = start(tool=300)
+    stub.script(tool="freeze")
+    host("tool", name="memory_recall", input={}, context={"sessionID": "ses_1"})
+    for number in range(20):
+        host("event", type="session.text.ended", data={"sessionID": "ses_1", "text": f"{number}" * 1_000_000})
+    assert wait_for(lambda: "does not read" in (stub.folder / "plugin.log").read_text())
+    assert host("cleanup")["listeners"] == 0

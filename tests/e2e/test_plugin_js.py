@@ -1,13 +1,13 @@
-"""The plugin file in the real OpenCode, against a stub of its Python side: what reaches the model, and what never does."""
+"""The plugin file in the real OpenCode, with a stub as its Python side: what reaches the model, and what never does."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -71,7 +71,7 @@ def server(shared_server: Server, model: ScriptedModel, stub: Stub) -> Iterator[
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, model: ScriptedModel) -> Iterator[Callable[..., tuple[OpenCode, Stub]]]:
+def fresh(tmp_path: Path, model: ScriptedModel) -> Callable[..., tuple[OpenCode, Stub]]:
     """Makes an OpenCode of its own, with its own stub, for tests that need another installation."""
 
     def make(**sidecar: object) -> tuple[OpenCode, Stub]:
@@ -83,7 +83,7 @@ def fresh(tmp_path: Path, model: ScriptedModel) -> Iterator[Callable[..., tuple[
 
     model.forget_rules()
     model.forget_requests()
-    yield make
+    return make
 
 
 def _log_to(stub: Stub) -> dict[str, str]:
@@ -159,8 +159,13 @@ def test_a_block_stands_beside_its_message_only_and_is_repeated_byte_for_byte(
     for text in ("recall apples", "nothing to see", "recall pears", "and now?"):
         server.prompt(session, text)
     requests = _chat(model, session)
-    assert [_blocks(request) for request in requests] == [["apples"], ["apples"], ["apples", "pears"], ["apples", "pears"]]
-    assert all(later.extends(earlier) for earlier, later in zip(requests, requests[1:], strict=False))
+    assert [_blocks(request) for request in requests] == [
+        ["apples"],
+        ["apples"],
+        ["apples", "pears"],
+        ["apples", "pears"],
+    ]
+    assert all(later.extends(earlier) for earlier, later in pairwise(requests))
     assert not stub.heard("blocks", session=session), "what the process knows is not asked for"
     stored = json.dumps(server.messages(session))
     assert "<memory>" not in stored, "the host's own history stays as it was"
@@ -289,7 +294,8 @@ def test_the_bridge_can_read_the_session_and_the_list_of_sessions(server: Server
     server.prompt(session, "first")
     for method in ("host.messages", "host.sessions", "host.nonsense"):
         server.prompt(session, f"ask {method}")
-    answers = {m["id"]: m for m in wait_for(lambda: [m for m in stub.heard() if "stub-" in str(m.get("id"))])}
+    assert wait_for(lambda: len([m for m in stub.heard() if "stub-" in str(m.get("id"))]) == 3)
+    answers = {message["id"]: message for message in stub.heard() if "stub-" in str(message.get("id"))}
     assert answers["stub-host.messages"]["result"][0]["parts"][0]["text"] == "first"
     assert session in [info["id"] for info in answers["stub-host.sessions"]["result"]]
     assert answers["stub-host.nonsense"]["error"]["code"] == -32601
@@ -297,7 +303,7 @@ def test_the_bridge_can_read_the_session_and_the_list_of_sessions(server: Server
 
 def test_a_late_block_is_reported_as_dropped_and_never_shown(server: Server, model: ScriptedModel, stub: Stub) -> None:
     session = server.create_session()
-    stub.script(**{"chat_message": "slow:1500"})
+    stub.script(chat_message="slow:1500")
     server.prompt(session, "recall dates")
     stub.script()
     assert wait_for(lambda: stub.heard("dropped", session=session))
@@ -307,7 +313,7 @@ def test_a_late_block_is_reported_as_dropped_and_never_shown(server: Server, mod
 
 def test_a_hanging_bridge_costs_no_more_than_the_deadlines(server: Server, model: ScriptedModel, stub: Stub) -> None:
     session = server.create_session()
-    stub.script(**{"chat_message": "hang", "snapshot": "hang", "blocks": "hang"})
+    stub.script(chat_message="hang", snapshot="hang", blocks="hang")
     durations = []
     for text in ("recall one", "recall two", "recall three", "recall four"):
         started = time.monotonic()
@@ -336,7 +342,7 @@ def test_garbage_between_answers_does_no_harm(server: Server, model: ScriptedMod
 def test_a_crashed_bridge_is_started_again_after_a_pause(server: Server, model: ScriptedModel, stub: Stub) -> None:
     session = server.create_session()
     server.prompt(session, "recall kiwis")
-    stub.script(**{"chat_message": "crash"})
+    stub.script(chat_message="crash")
     assert server.say(session, "recall never") == "ok"
     stub.script()
     started = len(stub.heard("started"))
@@ -434,7 +440,7 @@ def test_a_frozen_bridge_is_replaced_and_one_of_another_protocol_is_left_alone(
     opencode, stub = fresh(silence=600)
     with opencode.serve(cwd=opencode.project()) as server:
         session = server.create_session()
-        stub.script(**{"chat_message": "freeze"})
+        stub.script(chat_message="freeze")
         assert server.say(session, "recall frost") == "ok"
         assert server.say(session, "recall ice") == "ok"
         frozen = stub.heard("started")[0]["pid"]
@@ -460,7 +466,3 @@ def test_without_a_sidecar_the_plugin_does_nothing(tmp_path: Path, model: Script
     done = opencode.run("hello", cwd=opencode.project(git=False))
     assert (done.exit_code, done.text) == (0, "ok")
     assert "memory_recall" not in model.requests("chat")[-1].tool_names()
-
-
-def test_the_stub_runs_with_the_interpreter_of_the_tests(stub: Stub) -> None:
-    assert stub.sidecar()["command"][0] == sys.executable

@@ -22,11 +22,16 @@ from backstory.config.values import parse, place, printable
 from backstory.errors import ConfigError
 
 PREFIX = "BACKSTORY_"
-UNREAD_PREFIX = "BACKSTORY_TEST_"
-"""Variables that begin so are nobody's settings: test runs may use them."""
+NOT_SETTINGS = {
+    "BACKSTORY_PLUGIN_LOG": "the file in which the OpenCode plugin notes its own faults",
+    "BACKSTORY_OPENCODE": "the OpenCode binary that our end-to-end tests run",
+}
+"""Variables of ours that others read; here they are only not unknown."""
+TEST_PREFIX = "BACKSTORY_TEST_"
+"""Variables that begin so are left to test runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resolved:
     """The settings in force, where each came from, and what the user should be told.
 
@@ -97,9 +102,9 @@ def _environment(env: Mapping[str, str]) -> Layer:
 
 
 def _refuse_unknown_variables(env: Mapping[str, str]) -> None:
-    known = [option.env for option in options()] + [HOME, CONFIG]
+    known = [*(option.env for option in options()), HOME, CONFIG, *NOT_SETTINGS]
     for name in env:
-        if name.startswith(PREFIX) and not name.startswith(UNREAD_PREFIX) and name not in known:
+        if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX) and name not in known:
             raise unknown(name, known, source=f"environment {printable(name)}")
 
 

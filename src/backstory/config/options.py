@@ -16,9 +16,9 @@ Layer = dict[str, tuple[Value, str]]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Option:
-    """One row of the table of settings.
+    """One row of the table of settings; there is one object for each, so they are compared by identity.
 
     ``name`` is dotted, as in files. ``type`` is bool, int, str or Path. ``minimum`` and ``maximum`` are inclusive and
     count ``unit``; for text, ``maximum`` counts characters. ``check`` turns text into the value or raises ValueError

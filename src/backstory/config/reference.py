@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from backstory.config.files import MAX_BYTES
-from backstory.config.layers import UNREAD_PREFIX, Resolved
+from backstory.config.layers import NOT_SETTINGS, TEST_PREFIX, Resolved
 from backstory.config.locations import CONFIG, HOME, PROJECT_FILE
 from backstory.config.older import DEBUG_SWITCHES, OLLAMA_HOST, OLLAMA_MODEL, OLLAMA_PORT, OPENAI_KEY
 from backstory.config.options import Option, Value
@@ -96,8 +96,10 @@ A value is looked for in this order, and the first that is found counts:
 5. the default.
 
 `{CONFIG}` names another file in place of your own; it must exist. `{HOME}` names one folder for everything:
-`config.toml`, the data, and the cache under `cache`. Both must be absolute paths. A variable that begins with
-`BACKSTORY_` must be on this page, unless it begins with `{UNREAD_PREFIX}`. Files named `.env` are never read.
+`config.toml`, the data, and the cache under `cache`. Both must be absolute paths. Files named `.env` are never read.
+
+Any other variable that begins with `BACKSTORY_` must be on this page, unless it begins with `{TEST_PREFIX}`. Not
+settings: {"; ".join(f"`{name}` is {meaning}" for name, meaning in NOT_SETTINGS.items())}.
 
 Both files are TOML in UTF-8, at most {MAX_BYTES // 1024} KiB. A setting `group.name` stands as `name` under `[group]`.
 A switch is true or false in a file, and also 1 or 0, yes or no, on or off in a variable.

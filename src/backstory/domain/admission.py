@@ -13,6 +13,7 @@ from backstory.errors import InputError
 MAX_TAGS = 10
 MAX_TAG_CHARS = 64
 
+_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Terminal sequences (ECMA-48): control sequences; strings such as titles and links up to their end mark; short forms.
 _TERMINAL = re.compile(
@@ -49,9 +50,9 @@ class Admitted:
 def admit(text: str, *, field: str = "content", limits: TextLimits) -> Admitted:
     """Make ``text`` fit to be stored, in the Unicode form and with the blanks it came in.
 
-    Admitting what was admitted changes nothing. Private passages are masked before secrets, and both before the length counts; blanks at the ends do not count
-    towards the minimum. Raises InputError, naming ``field``, size and limit, when the text is empty, all blank, all
-    private, too short or too long. Never cuts.
+    Admitting what was admitted changes nothing. Private passages are masked before secrets, and both before the length
+    counts; blanks at the ends do not count towards the minimum. Raises InputError, naming ``field``, size and limit,
+    when the text is empty, all blank, all private, too short or too long. Never cuts.
     """
     cleaned = clean_text(text)
     _refuse_blank(cleaned, field)
@@ -83,8 +84,12 @@ def clean_text(text: str) -> str:
     if _ANY_CONTROL.search(text):
         text = _CONTROL.sub("", _TERMINAL.sub("", _EARLY_CONTROL.sub("", text)))
     if _SURROGATE.search(text):
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = _SURROGATE.sub("\ufffd", _SURROGATE_PAIR.sub(_combine, text))
     return text
+
+
+def _combine(pair: re.Match[str]) -> str:
+    return pair.group().encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
 def admit_label(text: str, *, field: str, max_chars: int) -> str:

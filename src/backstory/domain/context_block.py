@@ -99,6 +99,17 @@ def _block(
     return Block(text=text, shown=tuple(shown), left_out=left_out)
 
 
+def with_notes(text: str | None, notes: Sequence[str]) -> str | None:
+    """A recall block with notes of ours as its last lines; a block of notes alone when there is no text."""
+    if not notes:
+        return text
+    lines = [f"({quote(note)})" for note in notes]
+    end = f"</{RECALL_TAG}>"
+    if text is None:
+        return "\n".join([f"<{RECALL_TAG}>", *lines, end])
+    return "\n".join([text.removesuffix(end) + lines[0], *lines[1:], end])
+
+
 def entry(memory: Memory, *, here: ProjectId | None, project_name: Callable[[ProjectId], str]) -> str:
     """One memory as one line: its number, date, kind, who said it, from which project, and the text."""
     label = [f"#{memory.n}", f"{memory.times.learned:%Y-%m-%d}", memory.kind.value, _who(memory.origin)]

@@ -92,8 +92,9 @@ class _Found:
 def find_dates(text: str, *, now: datetime, zone: tzinfo) -> TimeRange | None:
     """The first time that a text names, as a range, or None where it names none.
 
-    "since", "after", "before" and "until" open the range on one side; "from … to" and "between … and" join two times.
-    Dates inside names (``2026-03-02_users.sql``) do not count. Never raises; linear in the text.
+    "since", "after", "before" and "until" open the range on one side; "from … to" and "between … and" join two times,
+    and "from last week" is last week. Dates inside names (``2026-03-02_users.sql``) do not count. Never raises;
+    linear in the text.
     """
     text = " ".join(text.split()).lower()
     moment = _Moment(now=now.astimezone(zone), zone=zone)
@@ -117,7 +118,7 @@ def phrase_range(text: str, *, now: datetime, zone: tzinfo) -> TimeRange | None:
 
 def _opened(found: _Found) -> TimeRange:
     match found.lead:
-        case "since" | "from":
+        case "since":
             return TimeRange(since=found.span.since)
         case "until" | "till" | "through":
             return TimeRange(until=found.span.until)

@@ -13,7 +13,7 @@ _BLOCKS = (
 )
 _TAG = re.compile(rf"<(?P<close>/?)(?P<name>{_BLOCKS})(?:\s[^<>]*)?>", re.IGNORECASE)
 _BULLET = re.compile(r"(?:[-*+•>]|\d{1,4}[.)])\s+")
-_LINE_GAPS = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+_LINE_GAPS = re.compile(r"\n(?:[ \t]*+\n){2,}+")
 _END_MARKS = ".,;:!。！，；"
 
 
@@ -48,11 +48,12 @@ def _is_mention(text: str, tag: re.Match[str]) -> bool:
 
 def _join(pieces: list[str]) -> str:
     """Join what is left; a blank keeps two halves of a word, or of a tag, from growing together."""
-    whole = [piece for piece in pieces if piece]
-    return "".join(
-        piece + (" " if following and not (piece[-1].isspace() or following[0].isspace()) else "")
-        for piece, following in zip(whole, [*whole[1:], ""], strict=True)
-    )
+    joined: list[str] = []
+    for piece in filter(None, pieces):
+        if joined and not (joined[-1][-1].isspace() or piece[0].isspace()):
+            joined.append(" ")
+        joined.append(piece)
+    return "".join(joined)
 
 
 def is_echo(text: str, injected: Iterable[str]) -> bool:

@@ -24,13 +24,14 @@ class Page:
 
     ``source`` is the text behind one line break, so that every line starts after one. ``skeleton`` is the source in
     lower case, with plain apostrophes, and with everything that is shown rather than said replaced by a fill; line
-    breaks stay. ``blocks`` gives for the start of each masked block its end; ``private`` are the private regions.
+    breaks stay. ``spoken`` is the source with only the private regions replaced. ``blocks`` gives for the start of each
+    masked block its end.
     """
 
     source: str
     skeleton: str
+    spoken: str
     blocks: Mapping[int, int]
-    private: tuple[Span, ...]
 
 
 def unwrap(text: str) -> str:
@@ -54,10 +55,9 @@ def read_page(text: str) -> Page:
     A fence or a private region that is never closed runs to the end; an open quotation mark hides nothing.
     """
     source = "\n" + text
-    private = _merge(_private(source))
-    rest = _fill(source, private, INLINE_FILL)
-    fences = list(_fences(rest))
-    rest = _fill(rest, fences, BLOCK_FILL)
+    spoken = _fill(source, _private(source), INLINE_FILL)
+    fences = list(_fences(spoken))
+    rest = _fill(spoken, fences, BLOCK_FILL)
     comments = list(_block_comments(rest))
     rest = _fill(rest, comments, BLOCK_FILL)
     lines = [match.span() for match in _shown_lines().finditer(rest)]
@@ -72,8 +72,8 @@ def read_page(text: str) -> Page:
     return Page(
         source=source,
         skeleton=_plain(rest),
+        spoken=spoken,
         blocks=dict([*fences, *comments, *lines, *blocks]),
-        private=tuple(private),
     )
 
 
@@ -160,7 +160,7 @@ def _fences(text: str) -> Iterator[Span]:
 @cache
 def _fence_line() -> re.Pattern[str]:
     return re.compile(
-        r"^[^\S\n]*(?P<item>(?:[-*+]|\d{1,4}[.)])[^\S\n]+)?(?P<marks>`{3,}|~{3,})(?P<rest>[^\n]*)", re.MULTILINE
+        r"^(?>[^\S\n]*)(?P<item>(?:[-*+]|\d{1,4}[.)])[^\S\n]+)?(?P<marks>`{3,}|~{3,})(?P<rest>[^\n]*)", re.MULTILINE
     )
 
 
@@ -189,7 +189,7 @@ def _shown_lines() -> re.Pattern[str]:
 def _block_comments(text: str) -> Iterator[Span]:
     """Comments of C-like languages that begin a line; one that is never closed hides nothing."""
     done = 0
-    for match in re.finditer(r"^[^\S\n]*/\*", text, re.MULTILINE):
+    for match in re.finditer(r"^(?>[^\S\n]*)/\*", text, re.MULTILINE):
         if match.start() < done:
             continue
         end = text.find("*/", match.end())

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from backstory.domain.secret_shapes import Span
 from backstory.domain.secret_values import (
@@ -35,27 +36,30 @@ _AFTER_NAME = (
     r"s?(?:[_-]?(?:prod|production|staging|stage|dev|test|live|old|new|main|primary|secondary|[0-9]{1,2}))?"
     r"(?![a-z0-9_])"
 )
-# "for the staging database", between a password and what it is.
-_OF_WHAT = rf"(?:{_GAP}+(?:for|of|to|on|at|in|für|von|zum|zur){_GAP}(?:[\w./@#'-]{{1,40}}{_GAP}){{1,5}}?|{_GAP}+)"
+# What stands between a name and its value: "=", ">" of an element, "for the staging database is", or just a blank.
 _LINK = re.compile(
     rf"""{_AFTER_NAME}(?:
-        (?P<sign>["'`*_\])\\]{{0,4}}{_GAP}{{0,8}}(?::=|=>|={{1,3}}|:|：|＝|->|→|\|){_GAP}{{0,8}})
+        (?P<sign>["'`*_\])\\]{{0,4}}{_GAP}{{0,8}}(?::=|=>|={{1,3}}|:|：|＝|->|→|\|)[*_]{{0,2}}{_GAP}{{0,8}}[*]{{0,2}})
       | (?P<element>["']?>)
-      | (?P<says>["'`*]{{0,2}}{_OF_WHAT}(?:(?:is|was|are|=|ist|lautet|war|est|es|é|:)
-            (?:{_GAP}+(?:now|still|set{_GAP}to|jetzt))?:?)?{_GAP}{{1,8}})
-      | (?P<cjk>{_GAP}{{0,2}}(?:是|为|為|は|이|은|는){_GAP}{{0,2}})
+      | ["'`*]{{0,2}}(?P<says>
+            (?:{_GAP}{{1,8}}(?:for|of|to|on|at|in|für|von|zum|zur)(?:{_GAP}{{1,8}}[\w./@#'-]{{1,40}}){{1,5}}?)?
+            {_GAP}{{1,8}}(?:is|was|are|ist|lautet|war|est|es|é)(?:{_GAP}{{1,8}}(?:now|still|set{_GAP}to|jetzt))?:?
+        )?{_GAP}{{1,8}}
+      | (?P<cjk>{_GAP}{{0,2}}(?:是|为|為|は|이|은|는){_GAP}{{0,2}}(?=[\x21-\x7e“「]))
     )(?P<next_line>(?:[|>][+-]?)?[ \t]*\r?\n[ \t]*)?""",
     re.VERBOSE,
 )
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
-_OPEN = re.compile(r"""[*]{0,2}(?:[rbf](?=["']))?(?P<slashes>\\{0,3})(?P<quote>["'`“‘«„「]{3}|["'`“‘«„「])""")
-_PLAIN = re.compile(r"""[^\s"'`<>“”‘’«»。，、；）】」]{1,256}""")
+_OPEN = re.compile(r"""(?:[rbf](?=["']))?(?P<slashes>\\{0,3})(?P<quote>["'`“‘«„「]{3}|["'`“‘«„「])""")
+_PLAIN = re.compile(r"""[^\s"'`<>“”‘’«»。，、；）】」]{1,128}""")
 _TAIL = re.compile(r"""[^\s"'`<>“”‘’«»。，、；）】」]*""")
 # Where an unquoted value ends early: before the next pair of a query or connection string, or an escaped line end.
 _CUT = re.compile(r"""(?:[&;,|]|\\[nrt])(?=$|[\s"'\\}\])&;,|]|[\w.-]{1,40}[ ]?[=:])""")
 _TRAILING = ".,;:)]}*?"
 _QUOTED_CHARS = 4096
 _BEFORE_CHARS = 48
+_OPTION = re.compile(r"(?:^|\s)--[\w-]*$")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 # "cache key", "next page token": names of things that guard nothing.
 _NEUTRAL = frozenset(
@@ -87,11 +91,22 @@ class _Family(Enum):
     WEAK = "weak"
 
 
+_MIN_CHARS = {_Family.PASSWORD: 4, _Family.STRONG: 8, _Family.WEAK: 16}
+
+
 class _Link(Enum):
     SIGN = "sign"
     SAYS = "says"
     SPACE = "space"
     FLAG = "flag"
+
+
+class _Value(NamedTuple):
+    """``text[start:end]``, what a name is linked to; quotes are not part of it."""
+
+    start: int
+    end: int
+    quoted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +120,11 @@ class _Named:
     identifier: str
     link: _Link
     value: str
-    end: int
-    start: int
     quoted: bool
     tight_equals: bool
     env: bool
     before: str
-    after: str
+    follower: str
 
 
 def find_named(text: str, lowered: str) -> Iterator[Span]:
@@ -121,21 +134,32 @@ def find_named(text: str, lowered: str) -> Iterator[Span]:
         if name.start() < done or not _stands_alone(text, name):
             continue
         link = _LINK.match(lowered, name.end())
-        named = _read(text, lowered, name, link) if link else None
-        if named is not None and _is_secret(named):
-            done = named.end if named.quoted else _run_end(text, named.end)
-            yield Span(named.start, done, _kind(name))
+        if link is None or _begins_pair(lowered, link.end()):
+            continue
+        value = _value_at(text, link.end())
+        if value is None or not _is_secret(text, name, link, value):
+            continue
+        done = value.end if value.quoted else _run_end(text, value.end)
+        yield Span(value.start, done, _kind(name))
 
 
 def _stands_alone(text: str, name: re.Match[str]) -> bool:
-    """Rule out the words that merely end like a name: bypass, compass, monkey, and a lone "pass" of a test report."""
+    """Rule out words that merely end like a name (bypass, monkey), a lone "pass" of a test report, our own marks."""
     start, word = name.start(), name.group()
+    if text.startswith("[secret:", start - 1):
+        return False
     before = text[start - 1 : start]
     if word == "pass":
         return (before != "" and before in "_-") or (text[start] == "P" and before.islower())
     if word in ("pw", "key"):
         return not (before.isascii() and before.isalnum()) or (text[start].isupper() and before.islower())
     return True
+
+
+def _begins_pair(lowered: str, start: int) -> bool:
+    """Whether the value is itself a name with a value, as in ``password=token=...``: then that one is looked at."""
+    name = _NAME.match(lowered, start)
+    return name is not None and lowered[name.end() : name.end() + 1] in (":", "=")
 
 
 def _kind(name: re.Match[str]) -> str:
@@ -145,29 +169,20 @@ def _kind(name: re.Match[str]) -> str:
     return next((kind for ending, kind in (("key", "key"), ("token", "token")) if word.endswith(ending)), "secret")
 
 
-def _read(text: str, lowered: str, name: re.Match[str], link: re.Match[str]) -> _Named | None:
-    """The value that the link leads to; None when there is none."""
-    found = _value_at(text, link.end())
-    if found is None:
-        return None
-    start, end, quoted = found
+def _named(text: str, name: re.Match[str], link: re.Match[str], value: _Value) -> _Named:
     before = text[max(name.start() - _BEFORE_CHARS, 0) : name.start()]
-    if link["next_line"] is not None and not _fills_line(text, end, quoted):
-        return None
-    identifier = re.split(r"[^A-Za-z0-9_]", before)[-1] + text[name.start() : name.end()]
+    identifier = _NOT_IN_NAME.split(before)[-1] + text[name.start() : name.end()]
     sign = link["sign"] or ""
     return _Named(
         family=_family(name),
         identifier=identifier,
         link=_link_kind(before, link),
-        value=text[start:end],
-        start=start,
-        end=end,
-        quoted=quoted,
+        value=text[value.start : value.end],
+        quoted=value.quoted,
         tight_equals="=" in sign and not any(char.isspace() for char in link.group()),
         env=identifier.isupper() and ("=" in sign or ":" in sign),
         before=before,
-        after=text[end : end + 24],
+        follower=text[value.end : value.end + 1],
     )
 
 
@@ -178,34 +193,35 @@ def _family(name: re.Match[str]) -> _Family:
 
 
 def _link_kind(before: str, link: re.Match[str]) -> _Link:
-    if link["says"] is None:
-        return _Link.SAYS if link["cjk"] else _Link.SIGN
-    if link["says"].strip():
+    if link["sign"] or link["element"]:
+        return _Link.SIGN
+    if link["says"] or link["cjk"]:
         return _Link.SAYS
-    return _Link.FLAG if re.search(r"(?:^|\s)--[\w-]*$", before) else _Link.SPACE
+    return _Link.FLAG if _OPTION.search(before) else _Link.SPACE
 
 
-def _fills_line(text: str, end: int, quoted: bool) -> bool:
+def _fills_line(text: str, value: _Value) -> bool:
     """Whether a value on the line below its name is all there is on that line, so no next key and no prose."""
-    return text[end + quoted : end + quoted + 4].lstrip(" \t,;")[:1] in ("", "\r", "\n")
+    end = value.end + value.quoted
+    return text[end : end + 4].lstrip(" \t,;")[:1] in ("", "\r", "\n")
 
 
-def _value_at(text: str, at: int) -> tuple[int, int, bool] | None:
-    """Start and end of the value at ``at``, and whether it stands in quotes (which are not part of it)."""
+def _value_at(text: str, at: int) -> _Value | None:
+    """The value that begins at ``at``, in quotes or up to the end of its run."""
     if opening := _OPEN.match(text, at):
         closing = _QUOTES[opening["quote"][0]] * len(opening["quote"])
         end = _closing_quote(text, opening.end(), opening["slashes"] + closing)
         if end is not None:
-            return (opening.end(), end, True) if end > opening.end() else None
+            return _Value(opening.end(), end, True) if end > opening.end() else None
         at = opening.end()
     plain = _PLAIN.match(text, at)
     if plain is None:
         return None
-    cut = _CUT.search(text, at, plain.end()) if plain else None
+    cut = _CUT.search(text, at, plain.end())
     end = cut.start() if cut else plain.end()
     while end > at and text[end - 1] in _TRAILING:
         end -= 1
-    return (at, end, False) if end > at else None
+    return _Value(at, end, False) if end > at else None
 
 
 def _closing_quote(text: str, start: int, closing: str) -> int | None:
@@ -228,9 +244,16 @@ def _run_end(text: str, end: int) -> int:
     return end
 
 
-def _is_secret(named: _Named) -> bool:
-    if is_stand_in(named.value) or is_reference(named.value):
+def _is_secret(text: str, name: re.Match[str], link: re.Match[str], value: _Value) -> bool:
+    """The cheap tests first: most names in code and prose are linked to nothing of interest."""
+    if value.end - value.start < _MIN_CHARS[_family(name)]:
         return False
+    if link["next_line"] is not None and not _fills_line(text, value):
+        return False
+    words = text[value.start : value.end]
+    if is_stand_in(words) or is_reference(words):
+        return False
+    named = _named(text, name, link, value)
     match named.family:
         case _Family.PASSWORD:
             return _is_password(named)
@@ -242,8 +265,6 @@ def _is_secret(named: _Named) -> bool:
 
 def _is_password(named: _Named) -> bool:
     value = named.value
-    if len(value) < 4:
-        return False
     if named.link is _Link.SPACE:
         return len(value) >= 8 and is_chosen_password(value) and (named.quoted or not _SNAKE_NAME.match(value))
     if named.quoted:
@@ -264,15 +285,15 @@ def _is_assigned_password(named: _Named) -> bool:
         return False
     if named.env or named.link is _Link.FLAG:
         return True
-    return named.tight_equals and len(value) >= 6 and named.after[:1] not in (",", ")")
+    return named.tight_equals and len(value) >= 6 and named.follower not in (",", ")")
 
 
 def _is_strong_secret(named: _Named) -> bool:
     value = named.value
     if named.env and named.tight_equals and not named.quoted:
-        return len(value) >= 8
+        return True
     if named.quoted and named.link is _Link.SIGN:
-        return not re.search(r"\s", value) and (is_opaque(value, min_chars=8) or (named.env and len(value) >= 8))
+        return not re.search(r"\s", value) and (is_opaque(value, min_chars=8) or named.env)
     return is_opaque(value, min_chars=20 if named.link is _Link.SPACE else 12)
 
 

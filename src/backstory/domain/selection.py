@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from backstory.domain.dates import TimeRange
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Kind, Memory, Superseded, Tier, status_at, status_name
 from backstory.domain.scope import Viewer, visible
 from backstory.domain.text import normalise
+from backstory.domain.time_range import TimeRange
 
 CURRENT = frozenset({"active", "conflicted"})
 WITH_SUPERSEDED = CURRENT | {"superseded"}

@@ -154,7 +154,9 @@ def _from_run(piece: str) -> Iterator[Token]:
     """The tokens of a run of letters, digits and joiners; dots or dashes in a row are not joiners."""
     for run in re.split(_DASHES, piece):
         name = run.strip("-_./:\\@")
-        if name:
+        if name.isalnum():
+            yield from _from_word(name, weight=1.0)
+        elif name:
             yield from _from_name(name)
 
 

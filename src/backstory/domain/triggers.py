@@ -6,6 +6,7 @@ The pattern says where a request may stand. Whether it is one, and what it asks 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -128,7 +129,7 @@ OTHER_LANGUAGES = (
     Phrase(
         language="zh",
         stems=("记", "記", "忘"),
-        verbs=r"(?:记住|記住|记得|記得|牢记|牢記|切记|切記|请记|別忘了?|别忘了?|(?:不要|别|別|勿)忘[记記]?)"
+        verbs=r"(?:[请請]你?)?(?:记住|記住|记得|記得|牢记|牢記|切记|切記|別忘了?|别忘了?|(?:不要|别|別|勿)忘[记記]?)"
         r"(?:一下|这一?点|這一?點)?",
         links=r"[,\uff0c]|(?=我|本项目|本專案|所有|不要|必须|必須)",
     ),
@@ -168,8 +169,8 @@ ENGLISH_STEMS = ("remember", "memori", "forget", "mind", "memory", "note", "refe
 
 _ENGLISH_LEADS = (
     "please|pls|plz|kindly|ok|okay|also|and|but|now|then|so|plus|well|yes|yeah|yep|sure|thanks|thank you|hey|hi|hello"
-    "|just|always|oh|btw|by the way|first|finally|lastly|again|ps|fyi|important|note|reminder|from now on"
-    "|going forward|in (?:the )?future|for (?:the )?future|(?:for )?next time|for this (?:project|repo|session)"
+    "|just|always|oh|btw|by the way|first|finally|lastly|again|ps|fyi|important|note(?! to self)|reminder|from now on"
+    "|going forward|in (?:the )?future|for (?:the )?future(?! ref)|(?:for )?next time|for this (?:project|repo|session)"
     "|you (?:should|must|need to|have to|ought to)|(?:i|we) (?:want|need|would like) you to|(?:i|we)'d like you to"
     "|make sure(?: that)? (?:you|to)|be sure (?:that you|to)|let's|let us|try to|one more thing"
 )
@@ -187,21 +188,48 @@ _ORDERS = (
 """Verbs with which an order begins: only in "fix the test and remember that ..." is the second half an order, too."""
 
 
-@cache
-def all_stems() -> tuple[str, ...]:
-    """Pieces of text, in lower case, without any of which there is no request in the text."""
-    return tuple(dict.fromkeys([*ENGLISH_STEMS, *(stem for phrase in OTHER_LANGUAGES for stem in phrase.stems)]))
+def stems_in(lowered: str) -> list[str]:
+    """The stems that occur in a text in lower case; where there are none, nobody asks for anything."""
+    return [stem for stem in _all_stems() if stem in lowered]
 
 
-@cache
-def cue_pattern() -> re.Pattern[str]:
-    """Where a request to remember may begin, for a skeleton (``markup.Page``), from left to right.
+def find_cues(skeleton: str) -> Iterator[re.Match[str]]:
+    """The places in a skeleton (``markup.Page``) where a request may stand, in order and apart.
 
     A match begins with the character that opens the clause. Groups: ``polite`` (can you), ``marks`` (emphasis in
     front of the cue), ``english`` or ``other`` (the words that ask, with their link); within ``english`` one of
     ``veto`` (asks not to remember), ``strict`` (a fixed phrase with its own link), ``colon``, ``that``, ``to`` and
-    ``bare`` (no link at all). Repetition is atomic, bounded, or ends at the next opening, so searching is linear.
+    ``bare`` (no link at all). Linear; only lines with a stem, and those before them, are searched closely.
     """
+    stems = stems_in(skeleton)
+    if not stems:
+        return
+    any_stem = re.compile("|".join(map(re.escape, stems)))
+    done = 0
+    while hit := any_stem.search(skeleton, done):
+        line = skeleton.rfind("\n", 0, hit.start())
+        line_end = _line_end(skeleton, hit.end())
+        horizon = _line_end(skeleton, line_end + 1)
+        done = max(done, skeleton.rfind("\n", 0, max(line, 0)), 0)
+        while (cue := _cue_pattern().search(skeleton, done, horizon)) and cue.start() < line_end:
+            yield cue
+            done = cue.end()
+        done = max(done, line_end)
+
+
+def _line_end(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return len(text) if end < 0 else end
+
+
+@cache
+def _all_stems() -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*ENGLISH_STEMS, *(stem for phrase in OTHER_LANGUAGES for stem in phrase.stems)]))
+
+
+@cache
+def _cue_pattern() -> re.Pattern[str]:
+    """The pattern behind ``find_cues``. Repetition is atomic, bounded, or ends at the next opening."""
     question = "|(?P<polite>(?:can|could|would|will) you)"
     english = rf"{_leads(_ENGLISH_LEADS + question)}{_second_order()}(?P<marks>{_MARKS})(?P<english>{_english()})"
     other = rf"{_leads(_OTHER_LEADS)}{_MARKS}(?P<other>{_others()})"
@@ -220,7 +248,7 @@ def _opening() -> str:
         rf"[\n.!?;:,)(\u2026{wide}\u2014\u2013-]"
         rf"(?:(?<=\n){_BLANKS}{item}|(?<=[.!?;:,)\u2026])[*_\"'\u201d\u00bb)\]]*(?=\s)|(?<=[{wide}\u2014\u2013])"
         rf"|(?<=\()(?<!\w\()|(?<=\s-)(?=\s))"
-        rf"{_BLANKS}[\u2190-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]*{_BLANKS}"
+        rf"{_BLANKS}(?>[\u2190-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]*){_BLANKS}(?=[^\W\d]|\*)"
     )
 
 
@@ -230,20 +258,24 @@ def _leads(words: str) -> str:
 
 
 def _second_order() -> str:
-    return rf"(?:(?:{_ORDERS})\b[^\n.!?;:,()\u2026]{{1,160}}?\s(?:and|but|then)\s(?>(?:(?:also|please|always|then)\s)*))?"
+    """The first half of "fix the test and remember that ...", with its joint."""
+    first = rf"(?:{_ORDERS})\b[^\n.!?;:,()\u2026]{{1,160}}?"
+    return rf"(?:{first}\s(?:and|but|then)\s(?>(?:(?:also|please|always|then)\s)*))?"
 
 
 def _english() -> str:
     in_mind = "(?:keep|bear) in mind"
     verb = rf"(?:remember|memori[sz]e|(?:do not|don't|dont|never|not)(?: ever)? forget|{in_mind})"
     later = "(?:,? (?:please|also|always|for (?:later|next time|(?:the )?future|future (?:reference|sessions))))"
-    told = rf"(?: that| (?:this|these|the following)(?: (?!is\b|are\b|has\b|uses\b|needs\b)[\w'-]+){{0,6}}?)?"
+    told = r"(?: that| (?:this|these|the following)(?: (?!is\b|are\b|has\b|uses\b|needs\b)[\w'-]+){0,6}?)?"
     memory = "(?:your |the |my |long-term |persistent )?memory"
-    veto = rf"(?:do not|don't|dont|never|no need to) (?:remember|memori[sz]e|(?:keep|bear)(?: \w+)? in mind)\b"
+    veto = r"(?:do not|don't|dont|never|no need to) (?:remember|memori[sz]e|(?:keep|bear)(?: \w+)? in mind)\b"
+    note = "(?:note|memo) to self|for (?:your |my |our )?future reference"
+    store = f"(?:save|add|commit|store|put|write)(?: this| the following)? (?:to|in|into) {memory}"
     strict = (
-        rf"(?:note to self|memo to self|for (?:your |my |our )?future reference){_MARKS}{_BLANKS}(?:{_COLON}|,|{_DASH})"
+        rf"(?:{note}){_MARKS}{_BLANKS}(?:{_COLON}|,|{_DASH})"
         rf"|(?:keep|bear) (?:this|these|the following) in mind{_MARKS}{_BLANKS}(?:{_COLON}|{_DASH})"
-        rf"|(?:save|add|commit|store|put|write)(?: this| the following)? (?:to|in|into) {memory}(?:{_BLANKS}{_COLON}| that\b)"
+        rf"|{store}(?:{_BLANKS}{_COLON}| that\b)"
     )
     link = (
         rf"(?P<colon>{told}{_MARKS}{_BLANKS}(?:{_COLON}|{_DASH}))"

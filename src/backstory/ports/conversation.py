@@ -26,8 +26,8 @@ class ConversationStore(Protocol):
         """Sessions, the most recently updated first."""
         ...
 
-    async def put_message(self, message: Message) -> None:
-        """Add a message or bring it up to date; its parts are upserted by id, and parts not named stay.
+    async def put_messages(self, messages: Sequence[Message]) -> None:
+        """Add messages or bring them up to date, all or none; parts are upserted by id, and parts not named stay.
 
         A completion time once set stays. A message of an unknown session is stored all the same.
         """
@@ -55,6 +55,10 @@ class ConversationStore(Protocol):
 
     async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
         """Keep what goes beside a message. The first one wins: returns what is stored for that message."""
+        ...
+
+    async def withdraw_block(self, message: MessageId, *, because: str) -> None:
+        """The host did not show what was frozen (it came too late): keep it as empty, so that it is never replayed."""
         ...
 
     async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:

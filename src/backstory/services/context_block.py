@@ -7,10 +7,10 @@ kept with the frozen block, in the log and in ``inspect``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from backstory.domain.context_block import Block, is_offerable, recall_block, snapshot_block
+from backstory.domain.context_block import Block, is_offerable, recall_block, snapshot_block, with_notes
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
 from backstory.domain.echo import strip_injected
 from backstory.domain.ids import MessageId, ProjectId, SessionId
@@ -80,29 +80,52 @@ class ContextBlocks:
         )
         return await self._compose(recalled, viewer)
 
-    async def freeze(self, prompt: str, viewer: Viewer, *, message: MessageId, session: SessionId) -> str | None:
-        """The block for a user message, composed once and kept; None when there is none. Never raises for a store or
-        a model that fails: the message then goes without."""
+    async def for_prompt_or_nothing(self, prompt: str, viewer: Viewer) -> Context:
+        """Like ``for_prompt``, but a store or a model that fails means no block, with the reason."""
         try:
-            known = await self._backend.conversations.blocks([message])
-            if message in known:
-                return known[message].text or None
-            context = await self.for_prompt(prompt, viewer)
-            frozen = await self._backend.conversations.freeze_block(
-                FrozenBlock(
-                    message=message,
-                    session=session,
-                    text=context.text or "",
-                    shown=context.shown,
-                    silent_because=context.silent_because,
-                    created_at=self._clock.now(),
-                )
-            )
+            return await self.for_prompt(prompt, viewer)
+        except BackstoryError as error:
+            log.warning("event=block_skipped session=%s reason=%s", viewer.session, error)
+            return Context(text=None, silent_because=f"recall failed: {error}")
+
+    async def frozen(self, message: MessageId) -> FrozenBlock | None:
+        """What was frozen for a message earlier; None if nothing was, or the store does not answer."""
+        try:
+            return (await self._backend.conversations.blocks([message])).get(message)
+        except BackstoryError as error:
+            log.warning("event=frozen_skipped message=%s reason=%s", message, error)
+            return None
+
+    async def freeze(
+        self, context: Context, *, notes: Sequence[str], message: MessageId, session: SessionId
+    ) -> str | None:
+        """Keep the text that goes beside a message, notes at its end; the same ever after. None when there is none.
+
+        When the store cannot keep it, the text is still returned: this request gets it, a later replay may not.
+        """
+        text = with_notes(context.text, notes)
+        block = FrozenBlock(
+            message=message,
+            session=session,
+            text=text or "",
+            shown=context.shown,
+            silent_because=context.silent_because,
+            created_at=self._clock.now(),
+        )
+        try:
+            frozen = await self._backend.conversations.freeze_block(block)
             await self._count(context, session)
         except BackstoryError as error:
-            log.warning("event=block_skipped session=%s reason=%s", session, error)
-            return None
+            log.warning("event=freeze_skipped session=%s reason=%s", session, error)
+            return text
         return frozen.text or None
+
+    async def withdraw(self, message: MessageId) -> None:
+        """The host stopped waiting and showed nothing; a replay must not add it later, or the prompt would change."""
+        try:
+            await self._backend.conversations.withdraw_block(message, because="the host did not wait for the answer")
+        except BackstoryError as error:
+            log.warning("event=withdraw_skipped message=%s reason=%s", message, error)
 
     async def replay(self, messages: list[MessageId]) -> dict[MessageId, str]:
         """The frozen texts of messages, as they were; those without a block are left out."""

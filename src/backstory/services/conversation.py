@@ -94,11 +94,10 @@ class Conversations:
             title = None if session.title is None else admit_evidence(session.title)
             await self._store.put_session(replace(session, title=title))
 
-    async def take_message(self, message: Message) -> None:
-        """Add a message, or bring it up to date; parts are cleaned."""
-        if self._archive:
-            parts = tuple(_cleaned(part, message.role) for part in message.parts)
-            await self._store.put_message(replace(message, parts=parts))
+    async def take_messages(self, messages: Sequence[Message]) -> None:
+        """Add messages, or bring them up to date; parts are cleaned. Also for catching up after missed events."""
+        if self._archive and messages:
+            await self._store.put_messages([_cleaned_message(message) for message in messages])
 
     async def take_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
         """Add a part, or replace it."""
@@ -121,11 +120,9 @@ class Conversations:
         if known is not None:
             await self._store.put_session(replace(known, deleted_at=at, updated_at=at))
 
-    async def catch_up(self, messages: Sequence[Message]) -> int:
-        """Take a whole history, after events may have been missed. Returns how many messages were taken."""
-        for message in messages:
-            await self.take_message(message)
-        return len(messages)
+
+def _cleaned_message(message: Message) -> Message:
+    return replace(message, parts=tuple(_cleaned(part, message.role) for part in message.parts))
 
 
 def _cleaned(part: Part, role: Role | None) -> Part:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from backstory.domain.dates import TimeRange
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Kind, Memory
 from backstory.domain.ranking import (
@@ -23,6 +22,7 @@ from backstory.domain.relevance import REQUESTED, Threshold, judge
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection
 from backstory.domain.text import QueryTerm, analyse_query, normalise
+from backstory.domain.time_range import TimeRange
 from backstory.errors import InputError, ModelError
 from backstory.ports.backend import Backend
 from backstory.ports.index import TextSearch

@@ -1,1 +1,1 @@
-"""For our own tests, and for authors of stores and hosts: fakes, contract checks, and real programs run in isolation."""
+"""For our own tests and for authors of stores and hosts: fakes, contract checks, real programs run in isolation."""

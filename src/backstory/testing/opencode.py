@@ -176,7 +176,7 @@ class OpenCode:
     ) -> Path:
         """Copy a plugin file to ``plugins/NAME`` and write its sidecar beside it, without any installer.
 
-        ``below`` is a configuration folder: the global one by default, or a project's ``.opencode``, which is seeded too.
+        ``below`` is a configuration folder: the global one by default, or a project's ``.opencode``; it is seeded too.
         """
         folder = below or self.config_folder
         seed_node_modules(folder)
@@ -216,9 +216,7 @@ class OpenCode:
         """``opencode serve``: a process that takes many prompts over HTTP. Use it as a context manager."""
         return Server(self._start(["serve", "--port", "0"], cwd=cwd, environ=environ), directory=cwd)
 
-    def _start(
-        self, command: Sequence[str], *, cwd: Path, environ: Mapping[str, str] | None
-    ) -> subprocess.Popen[str]:
+    def _start(self, command: Sequence[str], *, cwd: Path, environ: Mapping[str, str] | None) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [str(self.binary), *command],
             cwd=cwd,
@@ -251,7 +249,7 @@ def _config(model_url: str, context_limit_tokens: int) -> dict[str, Json]:
 
 
 class Server:
-    """A running ``opencode serve``. Every call takes ``directory``: the folder to work in, by default where it started."""
+    """A running ``opencode serve``. ``directory`` is the folder a call works in, by default where it started."""
 
     def __init__(self, process: subprocess.Popen[str], *, directory: Path) -> None:
         self.process = process
@@ -315,13 +313,21 @@ class Server:
             raise RuntimeError(f"{method} {path}: {error.code} {error.read()[:500]!r}") from error
         return json.loads(raw) if raw else None
 
-    def create_session(self, *, title: str | None = "A titled session", directory: Path | None = None, **body: Json) -> str:
+    def create_session(
+        self, *, title: str | None = "A titled session", directory: Path | None = None, **body: Json
+    ) -> str:
         """A new session's id. With ``title=None`` OpenCode asks the model for a title beside the first prompt."""
         body = body if title is None else {"title": title, **body}
         return str(self.call("POST", "/session", body, directory=directory)["id"])
 
     def prompt(
-        self, session: str, text: str, *, directory: Path | None = None, timeout_s: float = PROMPT_TIMEOUT_S, **body: Json
+        self,
+        session: str,
+        text: str,
+        *,
+        directory: Path | None = None,
+        timeout_s: float = PROMPT_TIMEOUT_S,
+        **body: Json,
     ) -> Json:
         """Send a prompt and wait for the whole turn; the assistant's message with its parts."""
         body = {"parts": [{"type": "text", "text": text}], **body}

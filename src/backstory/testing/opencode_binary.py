@@ -23,7 +23,7 @@ class OpenCodeMissing(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Where ``install_opencode`` puts it by default: ``.cache/opencode`` of the checkout, else of the working directory."""
+    """Where ``install_opencode`` puts it: ``.cache/opencode`` of the checkout, else of the working directory."""
     checkout = Path(__file__).resolve().parents[3]
     root = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
     return root / ".cache" / "opencode"
@@ -46,7 +46,8 @@ def find_opencode(environ: Mapping[str, str] | None = None) -> Path:
     if found := binary_below(cache_folder()):
         return found
     raise OpenCodeMissing(
-        f"OpenCode {OPENCODE_VERSION} is not installed; `make demo` fetches it with npm, or set {BINARY_VARIABLE} to its binary"
+        f"OpenCode {OPENCODE_VERSION} is not installed; `make demo` fetches it with npm, "
+        f"or set {BINARY_VARIABLE} to the path of its binary"
     )
 
 

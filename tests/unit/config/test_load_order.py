@@ -104,7 +104,12 @@ def test_a_debug_switch_that_is_off_leaves_the_log_level_alone(person: Person) -
 
 
 def test_variables_of_others_and_of_test_runs_are_left_alone(person: Person) -> None:
-    person.variables |= {"BACKSTORY_TEST_RUN": "7", "OPENCODE_MEMORY_OFF": "perhaps", "RECALL_LIMIT": "x"}
+    person.variables |= {
+        "BACKSTORY_TEST_RUN": "7",
+        "BACKSTORY_PLUGIN_LOG": "/tmp/l",
+        "OPENCODE_MEMORY_OFF": "perhaps",
+        "RECALL_LIMIT": "x",
+    }
     assert person.load().settings.recall.limit == 10
 
 

@@ -117,6 +117,7 @@ def test_a_fault_in_one_setting_does_not_cost_the_others(person: Person) -> None
         (b"[recall]\nlimit = 7 # caf\xe9", "is not UTF-8"),
         (b"[recall]\nlimit = 7\n# " + b"x" * 65_536, "is larger than 64 KiB"),
         (b"\x00" * 100, "is not TOML"),
+        (b"a." * 32_000 + b"a = 1", "more than 64 dots in one line"),
         (b"a = " + b"{b = " * 12_000, "TOML"),
         (b"a = " + b"9" * 60_000, "TOML"),
     ],

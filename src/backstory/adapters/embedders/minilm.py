@@ -30,12 +30,12 @@ MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6
 INSTALL = "pip install 'backstory[local]'"
 
 MAX_PIECES = 256
-"""The window the model was trained for (its published ``max_seq_length``)."""
+"""The window the model is published with (its ``max_seq_length``)."""
 MAX_CHARS = 16_384
 """Enough to fill the window unless a text is mostly blank; bounds the work on a huge text."""
 MAX_BATCH_TEXTS = 32
 MAX_BATCH_PIECES = 512
-"""Padding included. Larger batches are no faster on two cores, and slower from 1,024 on (docs/adr/0005)."""
+"""Padding included. Larger batches are no faster on two cores, take more memory, and get slower from about 1,024 on."""
 
 _VOCABULARY = Path(__file__).with_name("vocabulary") / "vocab.txt"
 
@@ -51,8 +51,8 @@ def availability() -> str | None:
 class MiniLmEmbedder:
     """Embeds on this machine. Safe to share between threads and event loops.
 
-    ``cache_dir`` remembers that the model file was checked; without one it is hashed at every load (20-60 ms).
-    ``quick_start`` leaves the weights packed: loading is about 150 ms faster, each later query about 20 ms slower. For
+    ``cache_dir`` remembers that the model file was checked; without one it is hashed at every load (22 ms and more).
+    ``quick_start`` leaves the weights packed: loading is about 150 ms faster, each later query 20 to 60 ms slower. For
     commands that embed once and end.
     """
 

@@ -10,7 +10,7 @@
 //   unavailable   what a tool answers when Python does not
 // Without a readable sidecar the plugin does nothing at all.
 //
-// Wire: JSON-RPC 2.0, one object a line, UTF-8, over the child's stdin and stdout; docs/reference lists the methods.
+// Wire: JSON-RPC 2.0, one object a line, UTF-8, over the child's stdin and stdout; protocol.py has the methods.
 // Three rules: no hook throws, no hook waits past its deadline, and without an answer OpenCode goes on as if this
 // file were not there. BACKSTORY_PLUGIN_LOG=FILE collects diagnostics and the child's stderr; otherwise nobody does.
 
@@ -32,7 +32,7 @@ const UNAVAILABLE = "Memory is not available right now. Continue without it."
 
 // ---- State, shared by every instance and every copy of this file in the process ----------------------------------
 
-const directories = (globalThis[Symbol.for("backstory.directories")] ??= new Map()) // directory -> instance that serves it
+const directories = (globalThis[Symbol.for("backstory.directories")] ??= new Map()) // directory -> who serves it
 const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
   child: null, startedAt: 0, heardAt: 0, rest: "", lastId: 0, waiting: new Map(), unanswered: 0,
   deaths: 0, retryAt: 0, refused: false,
@@ -81,7 +81,8 @@ const deadline = (name) => shared.sidecar?.deadlines_ms?.[name] ?? DEADLINES_MS[
 function within(ms, promise) {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms)
-    Promise.resolve(promise).then(resolve, (error) => (log(`failed: ${error}`), resolve())).finally(() => clearTimeout(timer))
+    const fail = (error) => (log(`failed: ${error}`), resolve())
+    Promise.resolve(promise).then(resolve, fail).finally(() => clearTimeout(timer))
   })
 }
 
@@ -98,7 +99,8 @@ function start() {
     const stderr = file ? builtin("node:fs").openSync(file, "a") : "ignore"
     // `python -m` imports from its working directory first, and the project's folder is not ours to trust.
     const child = (shared.child = builtin("node:child_process").spawn(command[0], command.slice(1), {
-      cwd: folder, env: { ...process.env, PYTHONSAFEPATH: "1", ...env }, stdio: ["pipe", "pipe", stderr], windowsHide: true,
+      cwd: folder, env: { ...process.env, PYTHONSAFEPATH: "1", ...env },
+      stdio: ["pipe", "pipe", stderr], windowsHide: true,
     }))
     if (file) builtin("node:fs").closeSync(stderr)
     child.on("error", (error) => ended(child, error))
@@ -141,9 +143,11 @@ function finish(child) {
 function send(message, replacer) {
   const child = shared.child
   if (!child?.stdin || child.stdin.destroyed) return false
-  if (child.stdin.writableLength > MAX_BUFFER_CHARS) return log("dropped a message: the bridge does not read"), false
+  if ((child.unread ?? 0) > MAX_BUFFER_CHARS) return log("dropped a message: the bridge does not read"), false
   try {
-    child.stdin.write(JSON.stringify({ jsonrpc: "2.0", ...message }, replacer) + "\n")
+    const line = JSON.stringify({ jsonrpc: "2.0", ...message }, replacer) + "\n"
+    child.unread = (child.unread ?? 0) + line.length // counted here, since Bun reports a writableLength of 0
+    child.stdin.write(line, () => (child.unread -= line.length))
     return true
   } catch (error) {
     return log(`cannot send: ${error}`), false
@@ -204,7 +208,8 @@ function receive(child, chunk) {
 
 function hello({ api, directory, worktree, project_id }) {
   const plugin_version = shared.sidecar.version ?? null
-  return request("hello", { protocol: PROTOCOL, plugin_version, api, directory, worktree, project_id, pid: process.pid })
+  const { pid } = process
+  return request("hello", { protocol: PROTOCOL, plugin_version, api, directory, worktree, project_id, pid })
 }
 
 // What Python may ask of OpenCode.
@@ -253,7 +258,7 @@ async function close(instance) {
   if (child) await finish(child)
 }
 
-const isTool = (tool) => typeof tool?.name === "string" && typeof tool.description === "string" && tool.parameters?.type === "object"
+const isTool = (tool) => [tool?.name, tool?.description].every((it) => typeof it === "string") && tool.parameters?.type === "object"
 const manifest = () => (Array.isArray(shared.sidecar.manifest) ? shared.sidecar.manifest.filter(isTool) : [])
 
 function noteSession(info) {
@@ -313,8 +318,10 @@ async function callTool(instance, name, args, { session, message, agent, call, s
 }
 
 // Attachments travel as data: URLs of any size; only their media type is of use to a memory.
-const slim = (_key, value) =>
-  typeof value === "string" && value.length > 1024 && value.startsWith("data:") ? value.slice(0, value.indexOf(",") + 1).slice(0, 200) : value
+function slim(_key, value) {
+  if (typeof value !== "string" || value.length <= 1024 || !value.startsWith("data:")) return value
+  return value.slice(0, 200).replace(/,.*$/s, ",")
+}
 
 function forward(instance, type, properties, session) {
   if (["session.created", "session.updated"].includes(type) && properties.info?.id) noteSession(properties.info)
@@ -324,7 +331,8 @@ function forward(instance, type, properties, session) {
   if (type === "session.idle") shared.compacting.delete(session)
   const about = shared.sessions.get(session) ?? { child: false }
   notify("event", { directory: instance.directory, type, properties, ...lineage(about) }, slim)
-  if (type === "session.deleted") for (const map of [shared.snapshots, shared.misses, shared.sessions]) map.delete(session)
+  if (type !== "session.deleted") return
+  for (const map of [shared.snapshots, shared.misses, shared.sessions]) map.delete(session)
 }
 
 const guarded = (name, hook) => async (...args) => {
@@ -349,8 +357,10 @@ function isSettled({ type, time, state }) {
 }
 
 // Only requests of the main loop describe the environment; those for titles and compaction consist of their own prompt.
-const isMainRequest = (system) =>
-  system.some((text) => text.includes("<env>")) && !/^\s*You are (a title generator|.{0,40}summariz)/i.test(system[0] ?? "")
+const OTHER_PROMPT = /^\s*You are (a title generator|.{0,40}summariz)/i
+const isMainRequest = (system) => system.some((text) => text.includes("<env>")) && !OTHER_PROMPT.test(system[0])
+
+const isOwnText = ({ type, synthetic, ignored }) => type === "text" && !synthetic && !ignored
 
 const describePart = ({ id, type, text, synthetic, ignored }) => ({
   id, type, ...(type === "text" ? { text } : {}), ...(synthetic ? { synthetic } : {}), ...(ignored ? { ignored } : {}),
@@ -377,12 +387,12 @@ async function server({ client, directory, worktree, project }) {
 
     // OpenCode takes every property of `args` as required; this undocumented field carries the schema as it is meant.
     "tool.definition": guarded("tool.definition", ({ toolID }, output) => {
-      if (tools.has(toolID)) output.jsonSchema = tools.get(toolID).parameters
+      if (tools.has(toolID)) output.jsonSchema = structuredClone(tools.get(toolID).parameters)
     }),
 
     "chat.message": guarded("chat.message", ({ sessionID, agent }, { message, parts }) => onPrompt(instance, {
       session: sessionID, message: message.id, agent: message.agent ?? agent ?? null, parts: parts.map(describePart),
-      text: parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored).map((part) => part.text).join("\n"),
+      text: parts.filter(isOwnText).map((part) => part.text).join("\n"),
     })),
 
     "experimental.chat.messages.transform": guarded("messages.transform", async (_input, { messages }) => {
@@ -408,7 +418,8 @@ async function server({ client, directory, worktree, project }) {
       shared.compacting.add(sessionID)
       if ((await sessionOf(instance, sessionID)).child) return
       const answer = await request("compacting", { directory, session: sessionID })
-      if (Array.isArray(answer?.context)) output.context.push(...answer.context.filter((text) => typeof text === "string"))
+      const texts = Array.isArray(answer?.context) ? answer.context : []
+      output.context.push(...texts.filter((text) => typeof text === "string"))
     }),
 
     event: guarded("event", ({ event: { type, properties } }) => {
@@ -425,16 +436,16 @@ async function server({ client, directory, worktree, project }) {
 // Written from its published plugin API; no 2.x program was at hand, so only the test host has run this part.
 
 const EVENTS_2 = new Set([
-  "session.created", "session.updated", "session.deleted", "session.forked", "session.input.admitted", "session.text.ended",
-  "session.reasoning.ended", "session.tool.called", "session.tool.success", "session.tool.failed", "session.step.ended",
-  "session.execution.succeeded", "session.execution.failed", "session.execution.interrupted", "session.compaction.ended",
-  "session.revert.committed",
+  "session.created", "session.updated", "session.deleted", "session.forked", "session.input.admitted",
+  "session.text.ended", "session.reasoning.ended", "session.step.ended", "session.tool.called", "session.tool.success",
+  "session.tool.failed", "session.execution.succeeded", "session.execution.failed", "session.execution.interrupted",
+  "session.compaction.ended", "session.revert.committed",
 ])
 
 // A copy of the message with the text at its end: OpenCode's own history must not change.
 function withText(message, text) {
-  const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : [...(message.content ?? [])]
-  content.push({ type: "text", text: `\n\n${text}` }) // some providers join texts without anything between them
+  const own = typeof message.content === "string" ? [{ type: "text", text: message.content }] : (message.content ?? [])
+  const content = [...own, { type: "text", text: `\n\n${text}` }] // some providers join texts with nothing between
   return Object.assign(Object.create(Object.getPrototypeOf(message)), message, { content })
 }
 
@@ -458,15 +469,16 @@ async function setup(ctx) {
     ctx.tool?.transform((editor) => {
       for (const { name, description, parameters } of manifest()) {
         const execute = async (input, { sessionID, messageID, agent, id, callID, signal }) => {
-          const call = callID ?? id
-          const answer = await callTool(instance, name, input, { session: sessionID, message: messageID, agent, call, signal })
+          const from = { session: sessionID, message: messageID, agent, call: callID ?? id, signal }
+          const answer = await callTool(instance, name, input, from)
           return { content: answer.output, metadata: { ...answer.metadata, title: answer.title ?? "" } }
         }
         editor.add({ name, description, input: parameters, options: { codemode: false }, execute })
       }
     }),
     ctx.session.hook("prompt", guarded("prompt", ({ sessionID, messageID, prompt }) => onPrompt(instance, {
-      session: sessionID, message: messageID, agent: null, text: prompt.text, parts: [{ id: null, type: "text", text: prompt.text }],
+      session: sessionID, message: messageID, agent: null,
+      text: prompt.text, parts: [{ id: null, type: "text", text: prompt.text }],
     }))),
     ctx.session.hook("context", guarded("context", async (event) => {
       const { sessionID: session, kind, messages, system } = event
@@ -481,7 +493,8 @@ async function setup(ctx) {
       if (snapshot) system.push({ type: "text", text: snapshot })
     })),
   ])
-  if (ctx.event?.subscribe) follow(instance, ctx.event.subscribe({ signal: stopped.signal })).catch((error) => log(`events: ${error}`))
+  const events = ctx.event?.subscribe?.({ signal: stopped.signal })
+  if (events) follow(instance, events).catch((error) => log(`events: ${error}`))
   return guarded("cleanup", async () => {
     stopped.abort()
     for (const registration of registrations) await registration?.dispose?.()

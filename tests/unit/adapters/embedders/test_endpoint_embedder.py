@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
@@ -10,7 +11,7 @@ from backstory.adapters.embedders.endpoint import JsonEndpoint
 from backstory.adapters.embedders.endpoint_embedder import unit_vector
 from backstory.adapters.embedders.ollama import OllamaEmbedder, OllamaWire
 from backstory.adapters.embedders.openai import OpenAiEmbedder, OpenAiWire
-from backstory.errors import ConfigError
+from backstory.errors import ConfigError, ModelUnavailable
 
 
 @pytest.mark.parametrize("numbers", [[3, 4], [1e-60, 2e-60], [-1e150, 1e150, 0], [0.6, 0.8], [1]])
@@ -99,3 +100,10 @@ def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(key: str) 
         OpenAiEmbedder("https://host/v1", model="m", api_key=key, timeout_seconds=1)
     assert caught.value.option == "api_key"
     assert key not in str(caught.value)
+
+
+def test_without_httpx_an_endpoint_is_unavailable_and_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    embedder = OllamaEmbedder("http://localhost:11434", model="m", timeout_seconds=1)
+    with pytest.raises(ModelUnavailable, match=r"pip install 'backstory\[endpoint\]'"):
+        embedder.embed(["text"]).send(None)

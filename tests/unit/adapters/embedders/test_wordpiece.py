@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ RECORDED = json.loads(Path(__file__).with_name("wordpiece_ids.json").read_text(e
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Iterator[WordPiece]:
-    yield WordPiece(parse_vocabulary(VOCABULARY.read_text(encoding="utf-8")))
+def tokenizer() -> WordPiece:
+    return WordPiece(parse_vocabulary(VOCABULARY.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: ascii(row["text"][:24]))

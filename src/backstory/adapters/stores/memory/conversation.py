@@ -42,7 +42,11 @@ class InMemoryConversations:
         meant.sort(key=lambda session: session.updated_at, reverse=True)
         return meant[:limit]
 
-    async def put_message(self, message: Message) -> None:
+    async def put_messages(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self._put_message(message)
+
+    def _put_message(self, message: Message) -> None:
         known = self._messages.get(message.id)
         kept = replace(message, parts=())
         if known is not None:
@@ -78,6 +82,10 @@ class InMemoryConversations:
 
     async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
         return self._blocks.setdefault(block.message, block)
+
+    async def withdraw_block(self, message: MessageId, *, because: str) -> None:
+        if message in self._blocks:
+            self._blocks[message] = replace(self._blocks[message], text="", shown=(), silent_because=because)
 
     async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:
         return {message: self._blocks[message] for message in messages if message in self._blocks}

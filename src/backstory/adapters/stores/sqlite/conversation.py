@@ -50,8 +50,12 @@ class SqliteConversations:
         rows = await self._connection.read(lambda raw: raw.execute(statement, (project, project, limit)).fetchall())
         return [_session(row) for row in rows]
 
-    async def put_message(self, message: Message) -> None:
-        await self._connection.write(lambda raw: _put_message(raw, message))
+    async def put_messages(self, messages: Sequence[Message]) -> None:
+        def work(raw: sqlite3.Connection) -> None:
+            for message in messages:
+                _put_message(raw, message)
+
+        await self._connection.write(work)
 
     async def put_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
         await self._connection.write(lambda raw: _put_part(raw, part, message, session))
@@ -89,6 +93,10 @@ class SqliteConversations:
             return _block(stored)
 
         return await self._connection.write(work)
+
+    async def withdraw_block(self, message: MessageId, *, because: str) -> None:
+        statement = "UPDATE recall_blocks SET text = '', shown = '[]', silent = ? WHERE message = ?"
+        await self._connection.write(lambda raw: raw.execute(statement, (because, message)))
 
     async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:
         statement = f"SELECT {_BLOCK} FROM recall_blocks WHERE message = ?"

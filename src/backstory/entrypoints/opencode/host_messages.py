@@ -1,0 +1,112 @@
+"""OpenCode's sessions, messages and parts, as its events and its API tell them, turned into ours.
+
+The shapes are those of OpenCode 1.18. Anything unexpected is left out rather than guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from backstory.domain.conversation import Message, Part, Role, Session
+from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
+
+HOST = "opencode"
+DETAIL_MAX_CHARS = 200_000  # one part's JSON; a larger tool output is cut, and says so
+
+Json = Mapping[str, Any]
+
+_OWN_PART = "prt_backstory_"
+_PLAIN_KINDS = frozenset({"text", "reasoning"})
+_UNTOLD_KINDS = frozenset({"step-start", "step-finish", "snapshot"})  # bookkeeping of the host, nothing that was said
+
+
+def to_session(info: Json, *, project: ProjectId, directory: str, now: datetime) -> Session | None:
+    """A session from its ``info``; None without an id."""
+    session_id = _text(info.get("id"))
+    if session_id is None:
+        return None
+    times = _object(info.get("time"))
+    created = _moment(times.get("created")) or now
+    parent = _text(info.get("parentID"))
+    return Session(
+        id=SessionId(session_id),
+        project=project,
+        host=HOST,
+        directory=_text(info.get("directory")) or directory,
+        parent=None if parent is None else SessionId(parent),
+        title=_text(info.get("title")),
+        created_at=created,
+        updated_at=_moment(times.get("updated")) or created,
+    )
+
+
+def to_message(info: Json, parts: list[Any], *, child: bool, now: datetime) -> Message | None:
+    """A message from its ``info`` and parts; None when it is not one.
+
+    ``child``: the session belongs to a sub-agent, whose user messages no person typed.
+    """
+    message_id, session_id = _text(info.get("id")), _text(info.get("sessionID"))
+    role = _text(info.get("role"))
+    if message_id is None or session_id is None or role not in ("user", "assistant"):
+        return None
+    times = _object(info.get("time"))
+    model = _object(info.get("model"))
+    untyped = child and role == "user"
+    return Message(
+        id=MessageId(message_id),
+        session=SessionId(session_id),
+        role=Role(role),
+        agent=_text(info.get("agent")) or _text(info.get("mode")),
+        model=_text(info.get("modelID")) or _text(model.get("modelID")),
+        created_at=_moment(times.get("created")) or now,
+        completed_at=_moment(times.get("completed")),
+        parts=tuple(part for item in parts if (part := to_part(_object(item), untyped=untyped)) is not None),
+    )
+
+
+def to_part(part: Json, *, untyped: bool = False) -> Part | None:
+    """A part; None for the host's bookkeeping and for what we added ourselves."""
+    part_id, kind = _text(part.get("id")), _text(part.get("type"))
+    if part_id is None or kind is None or kind in _UNTOLD_KINDS or part_id.startswith(_OWN_PART):
+        return None
+    text = _text(part.get("text")) or ""
+    tool = _text(part.get("tool")) if kind == "tool" else None
+    if tool is not None:
+        text = _text(_object(part.get("state")).get("output")) or _text(_object(part.get("state")).get("error")) or ""
+    return Part(
+        id=PartId(part_id),
+        kind=kind,
+        text=text,
+        tool=tool,
+        synthetic=untyped or bool(part.get("synthetic")) or bool(part.get("ignored")),
+        detail=None if kind in _PLAIN_KINDS else _detail(part),
+    )
+
+
+def _detail(part: Json) -> str:
+    known = {key: value for key, value in part.items() if key not in ("id", "messageID", "sessionID", "type", "text")}
+    state = _object(known.get("state"))
+    if "output" in state:  # stands in the part's text already
+        known["state"] = {key: value for key, value in state.items() if key != "output"}
+    text = json.dumps(known, ensure_ascii=False, default=str)
+    if len(text) <= DETAIL_MAX_CHARS:
+        return text
+    return json.dumps({"cut": len(text), "start": text[:DETAIL_MAX_CHARS]}, ensure_ascii=False)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _moment(value: object) -> datetime | None:
+    """OpenCode counts milliseconds since 1970."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e14:
+        return None
+    return datetime.fromtimestamp(value / 1000, tz=UTC)

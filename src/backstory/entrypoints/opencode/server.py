@@ -1,0 +1,182 @@
+"""The process behind the plugin: reads lines, answers requests at once, takes events in order, embeds in the background.
+
+It ends when its input ends, so it never outlives OpenCode.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from backstory.bootstrap import App
+from backstory.entrypoints.opencode import protocol
+from backstory.entrypoints.opencode.hooks import Hooks
+from backstory.errors import BackstoryError, ModelError
+
+log = logging.getLogger(__name__)
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+HOST_ANSWER_WITHIN_S = 10.0
+EMBED_EVERY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    params: type[protocol.Params]
+    handler: Callable[[Any], Awaitable[Any]]  # Any: each handler takes its own Params
+
+
+class Bridge:
+    """One conversation with one plugin over two byte streams."""
+
+    def __init__(self, app: App, *, source: BinaryIO, sink: BinaryIO) -> None:
+        self._app = app
+        self._source = source
+        self._sink = sink
+        self._hooks = Hooks(app, ask=self._ask, changed=self._wake_embedder)
+        self._requests = {
+            "hello": _Method(protocol.Hello, self._hooks.hello),
+            "chat.message": _Method(protocol.ChatMessage, self._hooks.chat_message),
+            "blocks": _Method(protocol.Blocks, self._hooks.blocks),
+            "snapshot": _Method(protocol.InSession, self._hooks.snapshot),
+            "compacting": _Method(protocol.InSession, self._hooks.compacting),
+            "tool": _Method(protocol.ToolCall, self._hooks.tool),
+        }
+        self._notifications = {
+            "event": _Method(protocol.Event, self._hooks.event),
+            "dropped": _Method(protocol.Dropped, self._hooks.dropped),
+        }
+        self._waiting: dict[str, tuple[anyio.Event, list[protocol.Incoming]]] = {}
+        self._numbers = itertools.count(1)
+        self._embed_wanted = anyio.Event()
+
+    async def run(self) -> None:
+        """Serve until the input ends, then release the store."""
+        events_in, events_out = anyio.create_memory_object_stream[protocol.Incoming](math.inf)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._take_events, events_out)
+                tasks.start_soon(self._embed_in_background)
+                async with events_in:
+                    await self._read(tasks, events_in)
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._app.close()
+
+    async def _read(self, tasks: anyio.abc.TaskGroup, events: anyio.abc.ObjectSendStream[protocol.Incoming]) -> None:
+        while line := await anyio.to_thread.run_sync(self._source.readline, MAX_LINE_BYTES, abandon_on_cancel=True):
+            if not line.strip():
+                continue
+            try:
+                incoming = protocol.read_line(line)
+            except protocol.Malformed as error:
+                self._write(protocol.error_line(error.request_id, error.code, str(error)))
+                continue
+            if incoming.method is None:
+                self._answered(incoming)
+            elif incoming.id is None:
+                await events.send(incoming)
+            else:
+                tasks.start_soon(self._answer, incoming)
+
+    async def _answer(self, incoming: protocol.Incoming) -> None:
+        """One request. The outer loop of a job: whatever goes wrong becomes an error line, and the process lives on."""
+        assert incoming.id is not None
+        method = self._requests.get(incoming.method or "")
+        if method is None:
+            self._write(protocol.error_line(incoming.id, protocol.UNKNOWN_METHOD, f"no method {incoming.method}"))
+            return
+        try:
+            result = await method.handler(protocol.read_params(method.params, incoming))
+        except protocol.Malformed as error:
+            self._write(protocol.error_line(incoming.id, error.code, str(error)))
+        except BackstoryError as error:
+            log.error("event=request_failed method=%s reason=%s", incoming.method, error)
+            self._write(protocol.error_line(incoming.id, protocol.INTERNAL_ERROR, type(error).__name__))
+        except Exception:
+            log.exception("event=request_broke method=%s", incoming.method)
+            self._write(protocol.error_line(incoming.id, protocol.INTERNAL_ERROR, "internal error"))
+        else:
+            self._write(protocol.result_line(incoming.id, result))
+
+    async def _take_events(self, events: anyio.abc.ObjectReceiveStream[protocol.Incoming]) -> None:
+        """Notifications, one after another, in the order in which they came."""
+        async with events:
+            async for incoming in events:
+                method = self._notifications.get(incoming.method or "")
+                if method is None:
+                    continue
+                try:
+                    await method.handler(protocol.read_params(method.params, incoming))
+                except (BackstoryError, protocol.Malformed) as error:
+                    log.warning("event=notification_skipped method=%s reason=%s", incoming.method, error)
+                except Exception:
+                    log.exception("event=notification_broke method=%s", incoming.method)
+
+    async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Put a question to the plugin; None when it fails or does not answer in time."""
+        request_id = f"b{next(self._numbers)}"
+        arrived, box = self._waiting[request_id] = (anyio.Event(), [])
+        self._write(protocol.request_line(request_id, method, params))
+        with anyio.move_on_after(HOST_ANSWER_WITHIN_S):
+            await arrived.wait()
+        del self._waiting[request_id]
+        return box[0].result if box and box[0].error is None else None
+
+    def _answered(self, incoming: protocol.Incoming) -> None:
+        waiting = self._waiting.get(str(incoming.id))
+        if waiting is not None:
+            waiting[1].append(incoming)
+            waiting[0].set()
+
+    def _write(self, line: bytes) -> None:
+        try:
+            self._sink.write(line)
+            self._sink.flush()
+        except (BrokenPipeError, ValueError):
+            log.warning("event=plugin_gone")  # the input ends next, and with it this process
+
+    def _wake_embedder(self) -> None:
+        self._embed_wanted.set()
+
+    async def _embed_in_background(self) -> None:
+        """Load the model before the first prompt needs it, then give new memories their vectors as they come."""
+        if self._app.embedder is None:
+            log.info("event=lexical_only reason=%s", self._app.no_embedder)
+            return
+        await self._warm_up()
+        while True:
+            self._embed_wanted = anyio.Event()
+            try:
+                report = await self._app.maintenance.embed_missing()
+            except BackstoryError as error:
+                log.warning("event=embedding_skipped reason=%s", error)
+            else:
+                if report.stopped_because:
+                    log.warning("event=embedding_stopped reason=%s", report.stopped_because)
+            await self._embed_wanted.wait()
+            await anyio.sleep(EMBED_EVERY_S)  # several memories of one turn are embedded together
+
+    async def _warm_up(self) -> None:
+        assert self._app.embedder is not None
+        try:
+            await self._app.embedder.embed(["warm up"])
+        except ModelError as error:
+            log.warning("event=embedder_unavailable reason=%s", error)
+
+
+def serve_stdio(app: App) -> None:
+    """Serve the plugin that started this process, over its standard input and output."""
+    sink = sys.stdout.buffer
+    sys.stdout = sys.stderr  # the output belongs to the protocol: a stray print must not break it
+    anyio.run(Bridge(app, source=sys.stdin.buffer, sink=sink).run)

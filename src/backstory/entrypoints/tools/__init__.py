@@ -1,0 +1,8 @@
+"""Each tool an agent can call, once: name, description, arguments, handler. Every host uses this list."""
+
+from __future__ import annotations
+
+from backstory.entrypoints.tools.catalogue import TOOLS, find_tool, manifest
+from backstory.entrypoints.tools.tool import Answer, Call, Tool, run_tool
+
+__all__ = ["TOOLS", "Answer", "Call", "Tool", "find_tool", "manifest", "run_tool"]

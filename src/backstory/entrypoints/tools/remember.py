@@ -1,0 +1,94 @@
+"""memory_remember: the agent stores a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import ClassVar
+
+from pydantic import Field
+
+from backstory.domain.history import Author
+from backstory.domain.memory import Visibility
+from backstory.domain.provenance import Origin
+from backstory.domain.vocabulary import classify
+from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
+from backstory.services.remember import Draft, Remembered
+
+
+class RememberArguments(Arguments):
+    """Arguments of memory_remember."""
+
+    older_names: ClassVar[Mapping[str, str]] = {
+        "fact": "content",
+        "text": "content",
+        "type": "kind",
+        "category": "kind",
+    }
+
+    content: str = Field(
+        description="One self-contained statement, understandable without this conversation: names, paths and numbers"
+        " spelled out, with the reason if there is one."
+    )
+    kind: str | None = Field(
+        default=None,
+        description="fact, decision, preference, learning, blocker, context, pattern, status, environment, workflow,"
+        " user, episodic or other. Guessed from the wording if left out.",
+    )
+    scope: str | None = Field(
+        default=None,
+        description="project (default): only here. global: true in every project, such as the user's tools and tastes."
+        " Anything else is a topic path inside the project, such as deploy/staging.",
+    )
+    tags: list[str] | None = Field(default=None, description="Up to 10 short labels.")
+    issue: str | None = Field(default=None, description="Issue or ticket this belongs to.")
+    supersedes: int | str | None = Field(
+        default=None, description="#number of the memory that this one corrects or replaces; it is kept, but hidden."
+    )
+    expires_in_hours: float | None = Field(
+        default=None, gt=0, le=24 * 366, description="For what is true only for a while."
+    )
+
+
+async def remember(arguments: RememberArguments, call: Call) -> Answer:
+    """Store the statement as the agent's own."""
+    place = classify(arguments.kind, arguments.scope)
+    draft = Draft(
+        content=arguments.content,
+        kind=place.kind,
+        visibility=place.visibility,
+        area=place.area,
+        tags=tuple(arguments.tags or ()),
+        issue=arguments.issue,
+        expires_in=None if arguments.expires_in_hours is None else timedelta(hours=arguments.expires_in_hours),
+        supersedes=None if arguments.supersedes is None else str(arguments.supersedes),
+        origin=Origin.AGENT,
+        provenance=call.provenance(),
+    )
+    done = await call.app.remember.remember(draft, viewer=call.viewer, author=Author.AGENT)
+    return Answer(text=_say(done), title=f"#{done.memory.n}")
+
+
+def _say(done: Remembered) -> str:
+    where = "everywhere" if done.memory.visibility is Visibility.GLOBAL else f"for this {done.memory.visibility.value}"
+    said = f"Stored as #{done.memory.n} ({done.memory.kind.value}, {where})."
+    if not done.fresh:
+        said = f"Known already as #{done.memory.n}; confirmed."
+    elif done.superseded is not None:
+        said += f" It replaces #{done.superseded.n}, which is kept but hidden."
+    notes = [note for note in done.notes if done.fresh]
+    return " ".join([said, *(f"Note: {note}." for note in notes)])
+
+
+REMEMBER = Tool(
+    name="memory_remember",
+    description=(
+        "Keep something for later sessions, when this conversation is gone. Use it when the user states a lasting"
+        " preference or decision, when you learn something about this project that cost effort to find (a cause, a"
+        " convention, a command that works, a dead end), or when the user asks to remember. Do not store what the code"
+        " or git already says, progress of the present task, guesses, or secrets. If it corrects an older memory, give"
+        " that one's number in supersedes. A message that begins with a note saying it is stored already needs no call."
+    ),
+    arguments=RememberArguments,
+    handler=remember,
+)

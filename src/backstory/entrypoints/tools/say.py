@@ -1,0 +1,35 @@
+"""Memories as text for a model. Content is quoted: it stays inside its entry, and its markup is defused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from backstory.bootstrap import App
+from backstory.domain.context_block import quote
+from backstory.domain.ids import ProjectId
+from backstory.domain.memory import Memory, Superseded, Visibility, status_name
+
+Names = Mapping[ProjectId, str]
+
+
+async def project_names(app: App) -> Names:
+    """The names of all projects."""
+    return {project_id: project.name for project_id, project in (await app.inspection.projects()).items()}
+
+
+def memory_lines(memory: Memory, *, here: ProjectId | None, names: Names) -> str:
+    """One memory in full: a line of facts about it, then its text, indented."""
+    facts = [f"{memory.times.learned:%Y-%m-%d}", memory.kind.value, f"from {memory.origin.value}"]
+    if memory.visibility is Visibility.GLOBAL:
+        facts.append("global")
+    elif memory.project is not None and memory.project != here:
+        facts.append(f"project {quote(names.get(memory.project, 'unknown'))}")
+    facts += [quote(part) for part in (memory.area, memory.issue) if part]
+    if memory.tags:
+        facts.append("tags " + " ".join(quote(tag) for tag in memory.tags))
+    if isinstance(memory.status, Superseded):
+        facts.append("superseded")
+    elif (state := status_name(memory.status)) != "active":
+        facts.append(state)
+    lines = [quote(line) for line in memory.content.splitlines()]
+    return "\n".join([f"#{memory.n} ({', '.join(facts)})", *(f"  {line}" for line in lines)])

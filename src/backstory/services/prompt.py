@@ -1,0 +1,50 @@
+"""A user's prompt arrives: find what belongs beside it, store what it asks to be remembered, answer in time."""
+
+from __future__ import annotations
+
+import logging
+
+from backstory.domain.scope import Viewer
+from backstory.errors import BackstoryError
+from backstory.services.context_block import ContextBlocks
+from backstory.services.conversation import Captured, Conversations, Prompt
+
+log = logging.getLogger(__name__)
+
+
+class Prompts:
+    """One call for each user message, whichever host it comes from."""
+
+    def __init__(self, blocks: ContextBlocks, conversations: Conversations) -> None:
+        self._blocks = blocks
+        self._conversations = conversations
+
+    async def take(self, prompt: Prompt, viewer: Viewer) -> str | None:
+        """The text that goes beside this message, or None; what the prompt asks to remember is stored before this
+        returns. Recall comes first, so that a statement is not offered back to the prompt that makes it.
+
+        The same message again gets the same answer and stores nothing more. Never raises for a failing store.
+        """
+        known = await self._blocks.frozen(prompt.message)
+        if known is not None:
+            return known.text or None
+        context = await self._blocks.for_prompt_or_nothing(prompt.text, viewer)
+        notes = await self._capture(prompt, viewer)
+        return await self._blocks.freeze(context, notes=notes, message=prompt.message, session=prompt.session)
+
+    async def _capture(self, prompt: Prompt, viewer: Viewer) -> list[str]:
+        try:
+            captured = await self._conversations.capture(prompt, viewer)
+        except BackstoryError as error:
+            log.warning("event=capture_failed session=%s reason=%s", prompt.session, error)
+            return ["What this message asks to be remembered could NOT be stored: memory is not available. Say so."]
+        return _notes(captured)
+
+
+def _notes(captured: Captured) -> list[str]:
+    notes = []
+    if captured.remembered:
+        numbers = ", ".join(f"#{item.memory.n}" for item in captured.remembered)
+        notes.append(f"What this message asks to be remembered is stored already as {numbers}; do not store it again.")
+    notes += [f"Something in this message was NOT stored, say so: {reason}" for reason in captured.refused]
+    return notes
