@@ -68,7 +68,8 @@ const commands = {
   // The messages belong to the host's own history: whoever changes one of them in place fails here.
   context: (event) =>
     run("context", { agent: "build", options: {}, tools: {}, ...event, messages: event.messages.map(freeze) }),
-  tool: ({ name, input, context }) => tools.get(name).execute(input, { signal: new AbortController().signal, ...context }),
+  tool: ({ name, input, context }) =>
+    tools.get(name).execute(input, { signal: new AbortController().signal, ...context }),
   event: (event) => listeners.forEach((listener) => listener(event)),
   again: async () => ({ cleanup: typeof (await plugin.setup(ctx)) }),
   cleanup: async () => (await cleanup(), { disposed, listeners: listeners.size }),

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from typing import NamedTuple
 
-from backstory.domain.markup import Page, read_page, unwrap
+from backstory.domain.markup import Page, plain, read_page, unwrap
 from backstory.domain.memory import Kind
 from backstory.domain.passage import closing_bracket, following_block_end, following_paragraph_end, paragraph_end
 from backstory.domain.request import next_question, request_end
@@ -31,8 +32,7 @@ class Captured:
     trigger: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cue:
+class _Cue(NamedTuple):
     """Words that may ask: their clause begins at ``start``, what follows them at ``end``, at most up to ``limit``."""
 
     start: int
@@ -57,10 +57,11 @@ def capture(text: str) -> list[Captured]:
     Never raises. Linear in the length of the text, below 0.2 s for a million characters.
     """
     typed = unwrap(text)
-    if not stems_in(typed.lower()):
+    stems = stems_in(plain(typed))
+    if not stems:
         return []
     page = read_page(typed)
-    found = (_read(page, cue) for cue in _cues(page))
+    found = (_read(page, cue) for cue in _cues(page, stems))
     return [captured for captured in found if captured is not None]
 
 
@@ -73,9 +74,9 @@ def guess_kind(content: str) -> Kind:
     return next((kind for kind, pattern in _kind_rules() if pattern.search(beginning)), Kind.FACT)
 
 
-def _cues(page: Page) -> Iterator[_Cue]:
+def _cues(page: Page, stems: list[str]) -> Iterator[_Cue]:
     """The cues in order; each may reach to where the next one begins."""
-    matches = list(find_cues(page.skeleton))
+    matches = list(find_cues(page.skeleton, stems))
     for index, match in enumerate(matches, start=1):
         limit = matches[index].start() + 1 if index < len(matches) else len(page.source)
         names = ("other", "veto", "strict", "colon", "that", "to", "bare")
@@ -87,7 +88,7 @@ def _cues(page: Page) -> Iterator[_Cue]:
             link=next(name for name in names if match[name] is not None),
             opening=match.group()[0],
             polite=match["polite"] is not None,
-            marks=match["marks"] or "",
+            marks=match["marks"] or match["inner"] or "",
             words=" ".join(page.source[slice(*words)].split()).rstrip(" :,*_-\uff1a\uff0c\u3001\u2013\u2014"),
         )
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 BLOCK_FILL = "\x0e"
 """Stands for each character of a masked block that owns its lines (fence, block quote, log, patch)."""
@@ -18,8 +18,7 @@ INLINE_FILL = "\x0f"
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(NamedTuple):
     """A text and its skeleton, character for character at the same places.
 
     ``source`` is the text behind one line break, so that every line starts after one. ``skeleton`` is the source in
@@ -71,7 +70,7 @@ def read_page(text: str) -> Page:
     rest = _fill(rest, _quotations(rest), INLINE_FILL)
     return Page(
         source=source,
-        skeleton=_plain(rest),
+        skeleton=plain(rest),
         spoken=spoken,
         blocks=dict([*fences, *comments, *lines, *blocks]),
     )
@@ -100,7 +99,7 @@ def _merge(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Lower case, plain apostrophes, blanks for invisible characters; the length never changes."""
     lowered = text.lower()
     if len(lowered) != len(text):  # some letters grow: a capital I with a dot becomes two characters
@@ -160,7 +159,8 @@ def _fences(text: str) -> Iterator[Span]:
 @cache
 def _fence_line() -> re.Pattern[str]:
     return re.compile(
-        r"^(?>[^\S\n]*)(?P<item>(?:[-*+]|\d{1,4}[.)])[^\S\n]+)?(?P<marks>`{3,}|~{3,})(?P<rest>[^\n]*)", re.MULTILINE
+        r"^(?>[^\S\n]*)(?=[-*+\d`~])(?P<item>(?:[-*+]|\d{1,4}[.)])[^\S\n]+)?(?P<marks>`{3,}|~{3,})(?P<rest>[^\n]*)",
+        re.MULTILINE,
     )
 
 
@@ -183,7 +183,7 @@ def _shown_lines() -> re.Pattern[str]:
         r"\$ [^\n]*",
         r"//[^\n]*",
     )
-    return re.compile(f"^{blanks}(?:" + "|".join(starts) + ")", re.MULTILINE)
+    return re.compile(rf"^{blanks}(?=\S)(?:" + "|".join(starts) + ")", re.MULTILINE)
 
 
 def _block_comments(text: str) -> Iterator[Span]:

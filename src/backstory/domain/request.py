@@ -116,13 +116,15 @@ def _is_clause(sentence: str) -> bool:
 
 
 def _is_bare_statement(sentence: str) -> bool:
-    """Whether words right after "remember" state something: we use pnpm, the port is 8443, never to push."""
+    """Whether words right after "remember" state something: we use pnpm, the port is 8443, the deploy steps: ..."""
     words = _words(sentence, 8)
-    if len(words) < 2:
+    if len(words) < 2 or words[0] in ("me", "us", "him", "them"):
         return False
+    if words[0] not in _word_set(_BREAKS) and sentence.rstrip().endswith((":", "\uff1a")):
+        return True
     if words[0] in ("not", "never", "always") or re.fullmatch(r"(?:i|we|he|she|they)(?:'\w+)?", words[0]):
         return True
-    for word in words[:1] if words[0] in _word_set(_BREAKS) else words:
+    for word in words:
         if word in _word_set(_BREAKS):
             return False
         if word in _word_set(_FINITE):

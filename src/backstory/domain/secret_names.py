@@ -55,7 +55,7 @@ _PLAIN = re.compile(r"""[^\s"'`<>“”‘’«»。，、；）】」]{1,128}""
 _TAIL = re.compile(r"""[^\s"'`<>“”‘’«»。，、；）】」]*""")
 # Where an unquoted value ends early: before the next pair of a query or connection string, or an escaped line end.
 _CUT = re.compile(r"""(?:[&;,|]|\\[nrt])(?=$|[\s"'\\}\])&;,|]|[\w.-]{1,40}[ ]?[=:])""")
-_TRAILING = ".,;:)]}*?"
+_TRAILING = ".,;:)]}*?\u200b\u2060\ufeff"
 _QUOTED_CHARS = 4096
 _BEFORE_CHARS = 48
 _OPTION = re.compile(r"(?:^|\s)--[\w-]*$")
@@ -79,6 +79,8 @@ _UI_TEXT = re.compile(
 )
 _WORD_CHARS = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
 _SNAKE_NAME = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]*)*")
+# With no verb between: digits within letters or a sign, and not the underscores, dots and slashes of a name or path.
+_INTERLEAVED = re.compile(r"(?=.*[A-Za-z][0-9]+[A-Za-z]|.*\w[!@#$%^&*+=?~])[^_./\\]+")
 _PLAIN_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _OWN_NAME = re.compile(r"pass|pwd|secret|token|key|cred", re.IGNORECASE)
 
@@ -266,7 +268,7 @@ def _is_secret(text: str, name: re.Match[str], link: re.Match[str], value: _Valu
 def _is_password(named: _Named) -> bool:
     value = named.value
     if named.link is _Link.SPACE:
-        return len(value) >= 8 and is_chosen_password(value) and (named.quoted or not _SNAKE_NAME.match(value))
+        return len(value) >= 8 and is_chosen_password(value) and _INTERLEAVED.fullmatch(value) is not None
     if named.quoted:
         return not (re.search(r"\s", value) and _UI_TEXT.search(value))
     if named.link is _Link.SAYS:
@@ -283,23 +285,30 @@ def _is_assigned_password(named: _Named) -> bool:
         return (named.env and named.tight_equals) or (is_chosen_password(value) and not _SNAKE_NAME.fullmatch(value))
     if _OWN_NAME.search(value):
         return False
-    if named.env or named.link is _Link.FLAG:
+    if named.link is _Link.FLAG:
+        return False
+    if named.env:
         return True
     return named.tight_equals and len(value) >= 6 and named.follower not in (",", ")")
 
 
 def _is_strong_secret(named: _Named) -> bool:
     value = named.value
-    if named.env and named.tight_equals and not named.quoted:
-        return True
-    if named.quoted and named.link is _Link.SIGN:
-        return not re.search(r"\s", value) and (is_opaque(value, min_chars=8) or named.env)
-    return is_opaque(value, min_chars=20 if named.link is _Link.SPACE else 12)
+    if named.link is not _Link.SIGN:
+        return is_opaque(value, min_chars=20 if named.link is _Link.SPACE else 12)
+    if named.quoted:
+        return not re.search(r"\s", value) and (is_opaque(value, min_chars=8) or _is_env_word(named))
+    return is_opaque(value, min_chars=12) or (named.env and named.tight_equals)
+
+
+def _is_env_word(named: _Named) -> bool:
+    """A quoted word of any kind counts in an environment line; in code only if the name says "secret"."""
+    return named.env and (named.tight_equals or "SECRET" in named.identifier) and not _OWN_NAME.search(named.value)
 
 
 def _is_weak_secret(named: _Named) -> bool:
     words = _WORD_CHARS.findall(named.before)
-    if words and words[-1].lower() in _NEUTRAL:
+    if (words and words[-1].lower() in _NEUTRAL) or "public" in named.identifier.lower():
         return False
     if is_identifier_hash(named.value) and not _may_be_hexadecimal(named):
         return False

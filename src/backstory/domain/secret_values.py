@@ -57,8 +57,9 @@ _UPPER_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _PATH = re.compile(r"/[\w.@-]+(?:/[\w.@-]*)+")
 # What "the password is ..." may go on with when it speaks of the scheme, a length, a version, an issue.
 _TECHNICAL = re.compile(
-    r"""(?:sha|md|base|utf|aes|rsa|ed|x|pkcs\#?|argon|bcrypt|scrypt|pbkdf|oauth|iso|rfc|tls|ssl|http|s3|ec|k8s|i18n|p|v)
-        -?\d[\w.+-]* | \d+[-+]?[a-z]*(?:-[a-z]+)* | v?\d+(?:[.:/-]\d+)+\S* | [A-Z]{2,10}-\d+ | [a-z]+\d | [a-z]+-\d+
+    r"""(?:sha|md|base|utf|aes|rsa|ed|x|pkcs\#?|argon|bcrypt|scrypt|pbkdf|oauth|iso|rfc|tls|ssl|http|p|v)-?\d[\w.+-]*
+      | (?:k8s|i18n|l10n|a11y|e2e|s3|ec2|oauth2)[\w.+-]* | \d+[-+]?[a-z]*(?:-[a-z]+)*
+      | v?\d+(?:[.:/-]\d+)+\S* | [A-Z]{2,10}-\d+ | [a-z]+\d | [a-z]+-\d+
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -101,7 +102,7 @@ def _is_jumble(run: str) -> bool:
     borders = len(_BORDER.findall(run))
     if _DIGIT.search(run):
         return borders >= (4 if len(run) >= 16 else 2)
-    return len(run) >= 20 and borders + len(_CAPITAL_THEN_SMALL.findall(run)) >= len(run) // 3
+    return len(run) >= 20 and borders + len(_CAPITAL_THEN_SMALL.findall(run)) > len(run) * 2 // 5
 
 
 def has_letter_and_digit(value: str) -> bool:

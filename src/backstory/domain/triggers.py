@@ -6,21 +6,20 @@ The pattern says where a request may stand. Whether it is one, and what it asks 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import NamedTuple
 
 GAP = r"(?>[^\S\n]+\n?[^\S\n]*|\n[^\S\n]*)"
 """Blanks between two words: at most one line break, so never across paragraphs."""
 _BLANKS = r"(?>[^\S\n]*)"
 _SAME_LINE = r"(?>[^\S\n]+)"
 _MARKS = r"[*_]{0,3}"
-_COLON = r"(?::(?=\s)|\uff1a)"
+_COLON = r"(?::(?=[*_]{0,3}\s)|\uff1a)"
 _DASH = r"(?:[\u2014\u2013]|--?(?=\s))"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phrase:
+class Phrase(NamedTuple):
     """How one language asks: a verb, then a link to what is to be kept; a colon is a link in every language.
 
     ``stems`` are literal pieces of which every verb contains one: the cheap test whether to look at all. In ``verbs``
@@ -92,7 +91,7 @@ OTHER_LANGUAGES = (
     ),
     Phrase(
         language="uk",
-        stems=("пам'ят", "пам\u2019ят", "пам\u02bcят", "забудь", "забува", "увазі"),
+        stems=("пам'ят", "забудь", "забува", "увазі"),
         verbs=r"(?:за)?пам'ятай(?:те)?|не забудь(?:те)?|не забувай(?:те)?|май(?:те)? на увазі",
         links=r",? (?:що|щоб)\b",
     ),
@@ -188,22 +187,20 @@ _ORDERS = (
 """Verbs with which an order begins: only in "fix the test and remember that ..." is the second half an order, too."""
 
 
-def stems_in(lowered: str) -> list[str]:
-    """The stems that occur in a text in lower case; where there are none, nobody asks for anything."""
-    return [stem for stem in _all_stems() if stem in lowered]
+def stems_in(plain: str) -> list[str]:
+    """The stems that occur in a text that ``markup.plain`` made; where there are none, nobody asks for anything."""
+    return [stem for stem in _all_stems() if stem in plain]
 
 
-def find_cues(skeleton: str) -> Iterator[re.Match[str]]:
+def find_cues(skeleton: str, stems: Sequence[str]) -> Iterator[re.Match[str]]:
     """The places in a skeleton (``markup.Page``) where a request may stand, in order and apart.
 
-    A match begins with the character that opens the clause. Groups: ``polite`` (can you), ``marks`` (emphasis in
-    front of the cue), ``english`` or ``other`` (the words that ask, with their link); within ``english`` one of
+    A match begins with the character that opens the clause. Groups: ``polite`` (can you), ``marks`` or ``inner``
+    (emphasis that opens before the clause or before the cue), ``english`` or ``other`` (the words that ask, with their link); within ``english`` one of
     ``veto`` (asks not to remember), ``strict`` (a fixed phrase with its own link), ``colon``, ``that``, ``to`` and
-    ``bare`` (no link at all). Linear; only lines with a stem, and those before them, are searched closely.
+    ``bare`` (no link at all). Linear; only lines with one of ``stems`` (at least one), and those before them, are
+    searched closely.
     """
-    stems = stems_in(skeleton)
-    if not stems:
-        return
     any_stem = re.compile("|".join(map(re.escape, stems)))
     done = 0
     while hit := any_stem.search(skeleton, done):
@@ -231,8 +228,8 @@ def _all_stems() -> tuple[str, ...]:
 def _cue_pattern() -> re.Pattern[str]:
     """The pattern behind ``find_cues``. Repetition is atomic, bounded, or ends at the next opening."""
     question = "|(?P<polite>(?:can|could|would|will) you)"
-    english = rf"{_leads(_ENGLISH_LEADS + question)}{_second_order()}(?P<marks>{_MARKS})(?P<english>{_english()})"
-    other = rf"{_leads(_OTHER_LEADS)}{_MARKS}(?P<other>{_others()})"
+    english = rf"{_leads(_ENGLISH_LEADS + question)}{_second_order()}(?P<inner>{_MARKS})(?P<english>{_english()})"
+    other = rf"{_leads(_OTHER_LEADS)}(?P<other>{_others()})"
     return re.compile(f"{_opening()}(?:{english}|{other})")
 
 
@@ -248,7 +245,7 @@ def _opening() -> str:
         rf"[\n.!?;:,)(\u2026{wide}\u2014\u2013-]"
         rf"(?:(?<=\n){_BLANKS}{item}|(?<=[.!?;:,)\u2026])[*_\"'\u201d\u00bb)\]]*(?=\s)|(?<=[{wide}\u2014\u2013])"
         rf"|(?<=\()(?<!\w\()|(?<=\s-)(?=\s))"
-        rf"{_BLANKS}(?>[\u2190-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]*){_BLANKS}(?=[^\W\d]|\*)"
+        rf"{_BLANKS}(?>[\u2190-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]*){_BLANKS}(?P<marks>{_MARKS})(?=[^\W\d])"
     )
 
 

@@ -258,7 +258,8 @@ async function close(instance) {
   if (child) await finish(child)
 }
 
-const isTool = (tool) => [tool?.name, tool?.description].every((it) => typeof it === "string") && tool.parameters?.type === "object"
+const isText = (value) => typeof value === "string"
+const isTool = (tool) => isText(tool?.name) && isText(tool.description) && tool.parameters?.type === "object"
 const manifest = () => (Array.isArray(shared.sidecar.manifest) ? shared.sidecar.manifest.filter(isTool) : [])
 
 function noteSession(info) {
@@ -295,7 +296,7 @@ async function blocksOf(instance, session, ids) {
   const answer = await request("blocks", { directory: instance.directory, session, messages: unknown })
   if (!answer?.blocks) return keep(shared.misses, session, misses + 1, MAX_SESSIONS), found
   for (const id of unknown) {
-    const text = typeof answer.blocks[id] === "string" ? answer.blocks[id] : ""
+    const text = isText(answer.blocks[id]) ? answer.blocks[id] : ""
     found.set(id, keep(shared.blocks, id, text, MAX_BLOCKS))
   }
   return found
@@ -419,7 +420,7 @@ async function server({ client, directory, worktree, project }) {
       if ((await sessionOf(instance, sessionID)).child) return
       const answer = await request("compacting", { directory, session: sessionID })
       const texts = Array.isArray(answer?.context) ? answer.context : []
-      output.context.push(...texts.filter((text) => typeof text === "string"))
+      output.context.push(...texts.filter(isText))
     }),
 
     event: guarded("event", ({ event: { type, properties } }) => {

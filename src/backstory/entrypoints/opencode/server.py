@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 HOST_ANSWER_WITHIN_S = 10.0
-EMBED_EVERY_S = 2.0
+EMBED_AFTER_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Bridge:
                 if report.stopped_because:
                     log.warning("event=embedding_stopped reason=%s", report.stopped_because)
             await self._embed_wanted.wait()
-            await anyio.sleep(EMBED_EVERY_S)  # several memories of one turn are embedded together
+            await anyio.sleep(EMBED_AFTER_S)  # several memories of one turn are embedded together
 
     async def _warm_up(self) -> None:
         assert self._app.embedder is not None

@@ -1,0 +1,128 @@
+"""What all commands share: the global options before or after their name, and texts that must be text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from backstory.entrypoints.cli.invocation import Invocation
+
+MAX_SUGGESTIONS = 3
+
+
+class _Shared(click.Command):
+    """Adds the global options to a command, in a section of their own."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: handed on to click as they are
+        super().__init__(*args, **kwargs)
+        self.params.extend(_global_options())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and refuse arguments that are not text: they could be neither stored nor searched for."""
+        rest = super().parse_args(ctx, args)
+        for param in self.params:
+            if param.expose_value and param.name is not None and not _is_text(ctx.params.get(param.name)):
+                raise click.BadParameter("it holds bytes that are not text in this locale", ctx=ctx, param=param)
+        return rest
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command's own options, then the global ones."""
+        own, shared = [], []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                (shared if is_global(param) else own).append(record)
+        if own:
+            with formatter.section("Options"):
+                formatter.write_dl(own)
+        with formatter.section("Global options"):
+            formatter.write_dl(shared)
+
+
+class Command(_Shared):
+    """One command."""
+
+
+class Group(_Shared, click.Group):
+    """A command with subcommands."""
+
+    command_class = Command
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Subcommands come first, since they are what one looks for."""
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand that is meant; for an unknown one, the nearest is named."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing and not name.startswith("-"):
+            raise click.UsageError(f"there is no command {name!r}{_suggestion(name, self.known_names())}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def known_names(self) -> Sequence[str]:
+        """Names to suggest from."""
+        return tuple(self.commands)
+
+
+def command(name: str) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command; it takes the Invocation first. (``Any``: click fills in what the options say.)"""
+
+    def decorate(function: Callable[..., Any]) -> Command:
+        return click.command(name, cls=Command)(click.make_pass_decorator(Invocation, ensure=True)(function))
+
+    return decorate
+
+
+def is_global(param: click.Parameter) -> bool:
+    """Whether an option is one of those that every command has."""
+    return isinstance(param, _GlobalOption)
+
+
+class _GlobalOption(click.Option):
+    """An option kept in the Invocation instead of being passed to the command."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: handed on to click as they are
+        super().__init__(*args, expose_value=False, callback=_keep, **kwargs)
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
+    invocation = ctx.ensure_object(Invocation)
+    if value not in (None, False):
+        assert param.name is not None
+        setattr(invocation, param.name, value)
+
+
+def _global_options() -> list[click.Parameter]:
+    folder = click.Path(exists=True, file_okay=False, path_type=Path)
+    return [
+        _GlobalOption(["--json", "as_json"], is_flag=True, help="Print JSON, errors too."),
+        _GlobalOption(
+            ["--project", "project_folder"],
+            type=folder,
+            metavar="DIR",
+            help="Act as in this folder.  [default: the current one]",
+        ),
+        _GlobalOption(
+            ["--store", "store_url"], metavar="URL", help="Use this store: sqlite, sqlite:///absolute/path.db or memory."
+        ),
+        _GlobalOption(["--verbose"], is_flag=True, help="Tell more, on standard error."),
+    ]
+
+
+def _is_text(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(_is_text(item) for item in value)
+    return not isinstance(value, str) or value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def _suggestion(written: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # only to report an error
+
+    near = get_close_matches(written[:100], known, n=MAX_SUGGESTIONS)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

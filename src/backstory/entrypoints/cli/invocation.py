@@ -1,0 +1,122 @@
+"""One run of the command line: what its global options say, and how a command gets at settings, store and output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backstory.entrypoints.cli.output import Output
+from backstory.entrypoints.drive import drive
+
+if TYPE_CHECKING:
+    from backstory.bootstrap import App
+    from backstory.config import Resolved
+    from backstory.domain.scope import Viewer
+
+NO_BACKGROUND = "BACKSTORY_NO_BACKGROUND"
+"""Switches off what a command leaves running behind it; not a setting, so it is kept from the settings' check."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """An opened store, and the person who looks at it."""
+
+    app: App
+    viewer: Viewer
+    missing: bool
+    """Whether there is no store yet, so that an empty one stands in for it."""
+
+
+class Invocation:
+    """What the global options say. They are filled in while the command line is parsed, and read after that."""
+
+    def __init__(self) -> None:
+        self.as_json = False
+        self.verbose = False
+        self.project_folder: Path | None = None
+        self.store_url: str | None = None
+
+    @cached_property
+    def out(self) -> Output:
+        """Where results go."""
+        return Output(as_json=self.as_json)
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder acted in. Raises InputError when the current one was removed."""
+        if self.project_folder is not None:
+            return self.project_folder
+        try:
+            return Path.cwd()
+        except FileNotFoundError:
+            from backstory.errors import InputError
+
+            raise InputError(
+                "the current folder does not exist any more", field="project", hint="name one with --project"
+            ) from None
+
+    @cached_property
+    def resolved(self) -> Resolved:
+        """The settings in force here."""
+        return self.settings_with()
+
+    def settings_with(self, flags: dict[str, object] | None = None) -> Resolved:
+        """The settings in force here, with more flags than were given on the command line."""
+        from backstory.adapters.project_folder import project_root
+        from backstory.config import load
+
+        env = {name: value for name, value in os.environ.items() if name != NO_BACKGROUND}
+        given = {"store.url": self.store_url} | (flags or {})
+        return load(env=env, project_root=project_root(self.folder), flags=given)
+
+    @contextmanager
+    def opened(self, *, create: bool = False, lexical: bool = False, all_projects: bool = False) -> Iterator[Desk]:
+        """The store, for as long as the command uses it.
+
+        Without ``create``, a store that is not there is not made: an empty one that keeps nothing stands in for it, so
+        that a newcomer hears "nothing here yet" instead of an error. ``lexical`` spares the embedder.
+        """
+        from backstory.bootstrap import open_app
+        from backstory.domain.scope import Audience
+
+        resolved = self.settings_with({"recall.mode": "lexical"}) if lexical else self.resolved
+        self._log(resolved.settings.log.level)
+        if self.verbose:
+            self.out.warn(resolved.warnings)
+        path = resolved.settings.database_file
+        missing = path is not None and not create and _is_absent(path)
+        settings = resolved.settings
+        if missing:
+            settings = self.settings_with({"store.url": "memory", "recall.mode": "lexical"}).settings
+        app = open_app(settings, one_shot=True, create=create)
+        try:
+            viewer = drive(app.viewer(self.folder, audience=Audience.PERSON, all_projects=all_projects))
+            yield Desk(app=app, viewer=viewer, missing=missing)
+        finally:
+            drive(app.close())
+
+    def _log(self, level: str) -> None:
+        """Logging is imported only where more than warnings is asked for; those reach standard error by themselves."""
+        if self.verbose or level != "warning":
+            import logging
+
+            logging.basicConfig(
+                level="DEBUG" if self.verbose else level.upper(),
+                format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s",
+            )
+
+
+def _is_absent(path: Path) -> bool:
+    """Whether there is no file; one that may not be looked at is there, and opening it says what is wrong."""
+    try:
+        os.stat(path)  # noqa: PTH116 - Path.exists hides nothing but absence in newer versions only
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False

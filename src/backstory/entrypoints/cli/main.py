@@ -1,0 +1,150 @@
+"""The command ``backstory``: finds the subcommand, imports just that one, and turns every failure into an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from backstory.entrypoints.cli.command import Group
+
+PROGRAM = "backstory"
+COMPLETION_VARIABLE = "_BACKSTORY_COMPLETE"
+
+_HERE = "backstory.entrypoints.cli"
+COMMANDS = {
+    "remember": f"{_HERE}.remember:remember",
+    "recall": f"{_HERE}.recall:recall",
+    "list": f"{_HERE}.listing:list_",
+    "show": f"{_HERE}.inspection:show",
+    "why": f"{_HERE}.inspection:why",
+    "update": f"{_HERE}.remember:update",
+    "forget": f"{_HERE}.change:forget",
+    "pin": f"{_HERE}.change:pin",
+    "tags": f"{_HERE}.listing:tags",
+    "retag": f"{_HERE}.change:retag",
+    "history": f"{_HERE}.inspection:history",
+    "undo": f"{_HERE}.change:undo",
+    "export": f"{_HERE}.transfer:export",
+    "import": f"{_HERE}.transfer:import_",
+    "embed": f"{_HERE}.embed:embed",
+    "config": f"{_HERE}.config:config",
+    "status": f"{_HERE}.status:status",
+    "install": f"{_HERE}.install:install",
+    "uninstall": f"{_HERE}.install:uninstall",
+    "doctor": f"{_HERE}.doctor:doctor",
+    "bridge": f"{_HERE}.bridge:bridge",
+    "completion": f"{_HERE}.completion:completion",
+}
+"""Where each command is, in the order of the help; imported when it is used."""
+
+
+class LazyGroup(Group):
+    """Commands by name, each imported when somebody uses it, so that one does not pay for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands that are installed here."""
+        return [name for name in COMMANDS if self.get_command(ctx, name) is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        try:
+            command = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            return None
+        assert isinstance(command, click.Command)
+        return command
+
+    def known_names(self) -> Sequence[str]:
+        """Names to suggest from, without importing anything."""
+        return tuple(COMMANDS)
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from backstory.__about__ import __version__
+
+        click.echo(f"{PROGRAM} {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, name=PROGRAM)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def cli() -> None:
+    """Memory for coding agents: what you told them once, they know next time.
+
+    Run a command with --help to see its options. Memories belong to the project of the current folder unless they are
+    stored with --global. Exit codes are listed in docs/reference/exit-codes.md, the JSON of --json in
+    docs/reference/json-output.md.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; without arguments it shows the help.
+
+    This is the outermost loop of the process: nothing escapes it, whatever goes wrong.
+    """
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    _print_anything()
+    try:
+        code = cli.main(args or ["--help"], prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE, standalone_mode=False)
+        sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt):
+        return _interrupted()
+    except BrokenPipeError:
+        return _reader_is_gone()
+    except Exception as error:
+        return _fail(error, args)
+    return code if isinstance(code, int) else 0
+
+
+def _print_anything() -> None:
+    """Never fail on a character that the terminal's encoding lacks (it is escaped), nor on a closed output."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _nowhere() -> io.TextIOWrapper:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stands in for an output until the process ends
+
+
+def _interrupted() -> int:
+    from backstory.entrypoints.errors import INTERRUPTED
+
+    return INTERRUPTED
+
+
+def _reader_is_gone() -> int:
+    """Standard output leads nowhere from now on, so that closing it at exit cannot fail again."""
+    from backstory.entrypoints.errors import BROKEN_PIPE
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return BROKEN_PIPE
+
+
+def _fail(error: Exception, args: Sequence[str]) -> int:
+    from backstory.entrypoints.cli.failure import explain, tell
+
+    options = args[: args.index("--")] if "--" in args else args
+    failure = explain(error, verbose="--verbose" in options)
+    with contextlib.suppress(OSError):  # nobody may be there to be told
+        tell(failure, as_json="--json" in options)
+    return failure.exit_code

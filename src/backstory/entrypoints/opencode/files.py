@@ -1,0 +1,71 @@
+"""Small files in folders that others write to as well: read without surprises, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from backstory.errors import InstallError
+
+MAX_BYTES = 1_000_000
+"""More than any file of ours or configuration of OpenCode's has; anything larger is not what we look for."""
+
+
+def read_regular(path: Path) -> bytes | None:
+    """The file's content, links followed; None when there is nothing at ``path``.
+
+    Raises OSError for what cannot be read, a folder, a pipe or a file above ``MAX_BYTES``; it never waits.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            raise OSError(f"{path} is a link that leads nowhere") from None
+        return None
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise OSError(f"{path} is larger than {MAX_BYTES:,} bytes")
+    return data
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put ``data`` at ``path`` in one step, readable by all (0644), its folder made if need be.
+
+    A reader sees the old file or the new one. A link at ``path`` is replaced, not followed. Raises InstallError.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fchmod(handle, 0o644)
+                os.fsync(handle)
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+    except OSError as error:
+        raise InstallError(f"{path} cannot be written: {reason(error)}") from error
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a link; nothing there is fine. Raises InstallError."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InstallError(f"{path} cannot be removed: {reason(error)}") from error
+
+
+def reason(error: OSError) -> str:
+    """What the system says, without the path, which the caller names."""
+    return (error.strerror or str(error)).lower() if error.errno else str(error)
