@@ -118,6 +118,8 @@ def _text_end(page: Page, cue: _Cue) -> int:
 
 def _with_block(page: Page, cue: _Cue, end: int) -> int:
     """Take in what a closing colon announces: a list or block; after a colon alone, also the next paragraph."""
+    if not page.skeleton.startswith("\n", end):
+        return end
     text = page.source[cue.end : end].rstrip().rstrip("*_")
     nothing_yet = not text and cue.link in ("colon", "strict", "other")
     if not (nothing_yet or text.endswith((":", "\uff1a"))):
@@ -199,8 +201,8 @@ _WORDINGS = {
         r"i(?:'d| would) rather",
         r"i (?:really |always |usually )?(?:like|love|hate|want)",
         r"i (?:do not|don't|dont) (?:like|want)",
-        r"my favou?rite",
-        r"dislikes?",
+        r"my favou?rite|dislikes?",
+        r"bevorzuge|préfère|prefiero|preferisco|prefiro|предпочитаю",
     ),
     Kind.DECISION: (
         r"decide[ds]?|decisions?",
@@ -208,6 +210,7 @@ _WORDINGS = {
         r"we(?:'ve| have)? (?:switched|moved|migrated|dropped|replaced)",
         r"(?:was|were|is|are|got) (?:dropped|replaced|removed|retired|rejected)",
         r"instead of|in favou?r of|no longer|any ?more|moved (?:from|off)",
+        r"entschieden|décidé|decidido|deciso|решили",
     ),
     Kind.BLOCKER: (
         r"block(?:ed|ers?|ing|s)",
@@ -217,7 +220,7 @@ _WORDINGS = {
     ),
     Kind.LEARNING: (
         r"learn(?:ed|t|ing)?|lesson|gotcha|work-?around",
-        r"turn(?:s|ed) out|root cause|caused? by|fixed by",
+        r"turn(?:s|ed) out|root cause|caused? by|due to|came from|fixed by",
         r"the (?:fix|cause|reason|culprit) (?:is|was)",
         r"(?:was|were|fails?|failed|broke|crashe[sd])\b[^.]{0,80} because",
     ),

@@ -154,7 +154,8 @@ def _stands_alone(text: str, name: re.Match[str]) -> bool:
     if word == "pass":
         return (before != "" and before in "_-") or (text[start] == "P" and before.islower())
     if word in ("pw", "key"):
-        return not (before.isascii() and before.isalnum()) or (text[start].isupper() and before.islower())
+        inside = before.isascii() and before.isalnum() and text[start - 2 : start - 1] != "\\"
+        return not inside or (text[start].isupper() and before.islower())
     return True
 
 

@@ -193,6 +193,8 @@ _FRAMES: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
     ("authorization", r"""authorization["']?\s{0,4}[:=]\s{0,4}["'`]?(?P<value>[^\s"'`,;]{16,})""", _opaque),
     ("bearer-token", r"""bearer[ :=]{1,4}["'`]?(?P<value>[a-z0-9._~+/=-]{16,})""", _token_like),
     ("password", r"""sshpass\s{1,4}-p\s{0,4}["']?(?P<value>[^\s"']{3,200})""", _any),
+    ("password", r"with (?:[a-z]{1,20} ){0,4}password '(?P<value>[^'\n]{3,200})'", _any),
+    ("password", r"identified (?:with \S{1,40} )?by '(?P<value>[^'\n]{3,200})'", _any),
     ("slack-webhook", r"hooks.slack.com/(?:services|workflows|triggers)/(?P<value>[a-z0-9/_+-]{20,})", _any),
     ("discord-webhook", r"/api/(?:v\d{1,2}/)?webhooks/\d{5,25}/(?P<value>[a-z0-9_-]{20,})", _any),
     ("teams-webhook", r"webhook.office.com/webhookb2/(?P<value>[a-z0-9/@_-]{40,})", _any),

@@ -196,10 +196,10 @@ def find_cues(skeleton: str, stems: Sequence[str]) -> Iterator[re.Match[str]]:
     """The places in a skeleton (``markup.Page``) where a request may stand, in order and apart.
 
     A match begins with the character that opens the clause. Groups: ``polite`` (can you), ``marks`` or ``inner``
-    (emphasis that opens before the clause or before the cue), ``english`` or ``other`` (the words that ask, with their link); within ``english`` one of
-    ``veto`` (asks not to remember), ``strict`` (a fixed phrase with its own link), ``colon``, ``that``, ``to`` and
-    ``bare`` (no link at all). Linear; only lines with one of ``stems`` (at least one), and those before them, are
-    searched closely.
+    (emphasis that opens before the clause or before the cue), ``english`` or ``other`` (the words that ask, with their
+    link); within ``english`` one of ``veto`` (asks not to remember), ``strict`` (a fixed phrase with its own link),
+    ``colon``, ``that``, ``to`` and ``bare`` (no link at all). Linear; only lines with one of ``stems`` (at least one),
+    and those before them, are searched closely.
     """
     any_stem = re.compile("|".join(map(re.escape, stems)))
     done = 0

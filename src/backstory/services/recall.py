@@ -183,7 +183,9 @@ class Recall:
                     )
                 )
                 return
-            vector = await _within(self._embedder, text, query.embed_within_s)
+            from backstory.domain.admission import admit_evidence  # not needed by a lexical search
+
+            vector = await _within(self._embedder, admit_evidence(text), query.embed_within_s)
             if vector is None:
                 return
             hits = await self._backend.vectors.search_vectors(vector, selection, model=model, limit=_CANDIDATES)

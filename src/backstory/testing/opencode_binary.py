@@ -89,6 +89,23 @@ def install_opencode(folder: Path | None = None, *, version: str = OPENCODE_VERS
     raise OpenCodeMissing(f"npm installed opencode-ai {version}, but it brings no program for this machine")
 
 
+def main() -> int:
+    """Make sure that OpenCode is there for the tests; exit code 1 and one line why when it is not."""
+    try:
+        print(f"OpenCode: {_present_or_installed()}")
+    except OpenCodeMissing as missing:
+        print(missing)
+        return 1
+    return 0
+
+
+def _present_or_installed() -> Path:
+    try:
+        return find_opencode()
+    except OpenCodeMissing:
+        return install_opencode()
+
+
 def _run_npm(command: list[str]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S)
@@ -98,3 +115,7 @@ def _run_npm(command: list[str]) -> None:
         lines = [line.removeprefix("npm ERR!").removeprefix("npm error").strip() for line in done.stderr.splitlines()]
         reason = "; ".join([line for line in lines if line][:3]) or f"exit code {done.returncode}"
         raise OpenCodeMissing(f"npm could not install OpenCode (is its registry reachable?): {reason}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,4 +1,4 @@
-"""Our own rows of secrets and of what only looks like one. Prefixes are split, so that no scanner takes them for real."""
+"""Our own rows of secrets and of what only looks like one. Prefixes are split, so no scanner takes them for real."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ SECRETS: dict[str, tuple[str, str, str]] = {
         "DefaultEndpointsProtocol=https;AccountName=heron;AccountKey={};EndpointSuffix=core.windows.net",
         MIXED * 5 + "/+" + "A9==",
     ),
-    "azure client secret by form": ("azure-secret", "app registration uses {} since May", "Xk9" + "8Q~" + MIXED * 2 + "ab"),
+    "azure client secret by form": (
+        "azure-secret",
+        "app registration uses {} since May",
+        "Xk9" + "8Q~" + MIXED * 2 + "ab",
+    ),
     "azure shared access signature": (
         "signature",
         "https://heron.blob.core.windows.net/c/f.csv?sv=2022-11-02&sp=r&sig={}",
@@ -36,7 +40,7 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     ),
     "google service account": (
         "private-key",
-        '{{"type": "service_account", "project_id": "heron", "private_key": "{}\\n", "client_email": "a@heron.invalid"}}',
+        '{{"type": "service_account", "private_key": "{}\\n", "client_email": "a@heron.invalid"}}',
         key_block(eol="\\n"),
     ),
     "google oauth client": ("google-key", "client secret file has {}", "GOC" + "SPX-" + MIXED + "a_b-c1"),
@@ -45,7 +49,11 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     "twilio key": ("twilio-key", "use {} for the SMS worker", "S" + "K" + HEX * 2),
     "sendgrid": ("sendgrid-key", "mail goes out with {}.", "S" + "G." + MIXED + "abcdef." + MIXED * 2 + "x_y-z"),
     "digitalocean": ("digitalocean-token", "doctl auth init -t {}", "do" + "p_v1_" + HEX * 4),
-    "age": ("age-key", "# created: 2024-05-01\n{}\n", "AGE-SECRET" + "-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHC"),
+    "age": (
+        "age-key",
+        "# created: 2024-05-01\n{}\n",
+        "AGE-SECRET" + "-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHC",
+    ),
     "gitlab runner": ("gitlab-token", "register --token {}", "gl" + "rt-" + MIXED + "abcd"),
     "slack app": ("slack-token", "socket mode needs {}", "xa" + "pp-1-A0" + MIXED),
     "stripe webhook": ("stripe-key", "endpoint signs with {}", "wh" + "sec_" + MIXED * 2),
@@ -65,14 +73,22 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     "quoted block in a mail": ("private-key", "> {}\nbye", key_block("RSA ", eol="\n> ")),
     "block with windows line ends": ("private-key", "{}\r\n", key_block("ENCRYPTED ", eol="\r\n")),
     "pgp block": ("private-key", "{}", key_block("PGP ").replace("KEY-----", "KEY BLOCK-----")),
-    "block without its end": ("private-key", "head -3 id:\n{}", _BEGIN.format("RSA ") + "\n" + (MIXED * 4 + "\n") * 2 + MIXED),
+    "block without its end": (
+        "private-key",
+        "head -3 id:\n{}",
+        _BEGIN.format("RSA ") + "\n" + (MIXED * 4 + "\n") * 2 + MIXED,
+    ),
     "block without its start": ("private-key", "tail -3 id:\n{}", (MIXED * 4 + "\n") * 2 + _END.format("")),
     "putty key": ("private-key", "PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 1\n{}\nPrivate-MAC: 1", MIXED * 3),
     "mongodb srv": ("password", "mongodb+srv://app:{}@heron.mongodb.invalid/app?w=majority", "brook9walnut"),
     "password with an at sign in a url": ("password", "amqp://app:{}@mq.invalid/vh", "br@ok9"),
     "password with a slash in a database url": ("password", "postgres://app:{}@db.invalid/app", "br/ok9x"),
     "token as user of a git url": ("token", "git clone https://{}@git.invalid/heron.git", MIXED + "Ab3"),
-    "sql server connection string": ("password", "Server=db.invalid;User Id=sa;Password={};Encrypt=true", "Br00k!walnut"),
+    "sql server connection string": (
+        "password",
+        "Server=db.invalid;User Id=sa;Password={};Encrypt=true",
+        "Br00k!walnut",
+    ),
     "libpq string": ("password", "host=db.invalid user=app password={} dbname=app", "walnut-brook9"),
     "jdbc query": ("password", "jdbc:mysql://db.invalid/app?user=app&password={}&useSSL=true", "brook77walnut"),
     "all letters in an env line": ("password", "REDIS_PASSWORD={}\nREDIS_DB=0", "walnutbrook"),
@@ -80,6 +96,7 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     "env line with export and quotes": ("secret", "export JWT_SECRET='{}'", "walnut-brook-river"),
     "env name with a stage": ("secret", "CLIENT_SECRET_PROD={}", "walnutbrook7"),
     "escaped json": ("password", r"body: {{\"user\": \"app\", \"password\": \"{}\"}}", "brook-9-walnut"),
+    "token after an escaped line end": ("github-token", r"stdout: ok\n{}\ndone", "gh" + "p_" + MIXED * 2 + "abcd"),
     "escaped line ends": ("password", r"stdout: DB_PASS={}\nPORT=8080", "brook9walnut"),
     "single quotes in python": ("password", "connect(user='app', password='{}')", "brook walnut river"),
     "escaped quote inside": ("password", 'password = "{}"', 'br\\"ook9'),
@@ -98,6 +115,10 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     "prose with nothing between": ("password", "log in with password {} please", "Walnut9brook"),
     "german prose": ("password", "Das Passwort lautet {}", "Walnut9brook"),
     "chinese prose": ("password", "数据库密码是{}，请记住", "Walnut9brook"),
+    "postgres role": ("password", "ALTER ROLE app WITH LOGIN PASSWORD '{}';", "walnutbrook"),
+    "mysql user": ("password", "CREATE USER app@localhost IDENTIFIED BY '{}';", "walnutbrook"),
+    "password that contains a capital dotted i": ("password", "İ password={}\nİ", "walnut9brook"),
+    "long value": ("password", "password={} end", "w4" * 900),
     "header with a key": ("key", "curl -H 'X-Api-Key: {}' https://api.invalid", HEX + "Zk9Q"),
     "authorization basic": ("authorization", "Authorization: Basic {}", "aGVyb246d2FsbnV0"),
     "session id": ("cookie", "Set-Cookie: connect.sid={}; Path=/; HttpOnly", "s%3A" + MIXED),
@@ -105,7 +126,11 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     "datadog key in hex": ("key", "datadog_key = {}", HEX * 2),
     "api key that is a uuid": ("key", "heroku api key: {}", "7c9e6679-7425-40de-944b-e07fc1f90ae7"),
     "discord bot": ("discord-token", "bot runs as {}", "MTk4NjIyNDgzNDcxOTI1MjQ4" + ".Cl2FMQ." + MIXED + "abcdefghijk"),
-    "teams webhook": ("teams-webhook", "https://heron.webhook.office.com/webhookb2/{}", HEX + "@" + HEX + "/IncomingWebhook/" + HEX),
+    "teams webhook": (
+        "teams-webhook",
+        "https://heron.webhook.office.com/webhookb2/{}",
+        HEX + "@" + HEX + "/IncomingWebhook/" + HEX,
+    ),
 }
 
 KEPT: dict[str, str] = {
@@ -174,6 +199,10 @@ KEPT: dict[str, str] = {
     "private key mention": "generate the private key with ssh-keygen -t ed25519",
     "basic mention": "Authorization: Basic authentication over TLS",
     "theme cookie": "Cookie: theme=dark; lang=en-GB; consent=accepted",
+    "type of a key": "def cache_get(key: GenericTypesCacheKey) -> type[object]: ...",
+    "header name": 'HEADER_ACCESS_TOKEN = "X-Heron-Access-Token"',
+    "option in prose": "The --username and --password options cannot be combined.",
+    "assembly token": 'publicKeyToken="1fc8b3b9a1e18e3b"',
     "keyboard": "keyboard: qwerty9layout3",
     "tokenizer": "tokenizer=o200k_base; max_tokens: 4096; token_count=12345678901234567890",
     "password hash column": "password_hash = models.CharField(max_length=128)",

@@ -17,6 +17,7 @@ from backstory.codecs.record import format_time
 from backstory.config import load
 from backstory.domain.conversation import Session
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
+from backstory.domain.markup import unwrap
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.host_messages import to_message, to_part, to_session
@@ -71,7 +72,7 @@ class Hooks:
         if params.child and not place.app.settings.opencode.subagents:
             return {"block": None}
         prompt = Prompt(
-            text=params.text,
+            text=unwrap(params.text),  # `opencode run` puts quotes around a prompt
             message=MessageId(params.message),
             session=SessionId(params.session),
             agent=params.agent,

@@ -32,7 +32,7 @@ class Sidecar:
     version: str = __version__
 
     def content(self) -> bytes:
-        """The file, readable by people."""
+        """The file, readable by people. Raises InstallError for a path that is not text."""
         fields = {
             KEY: 1,
             "version": self.version,
@@ -41,7 +41,10 @@ class Sidecar:
             "deadlines_ms": self.deadlines_ms,
             "manifest": self.manifest,
         }
-        return (json.dumps(fields, ensure_ascii=False, indent=2) + "\n").encode()
+        try:
+            return (json.dumps(fields, ensure_ascii=False, indent=2) + "\n").encode()
+        except UnicodeEncodeError as error:
+            raise InstallError(f"OpenCode could not start {self.command[0]!r}: the path is not UTF-8") from error
 
 
 def sidecar_for(settings: Settings, env: Mapping[str, str]) -> Sidecar:

@@ -1,0 +1,107 @@
+"""What options hold: kinds by any of their names, lengths of time, and the filters that reading commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from backstory.domain.memory import Kind
+    from backstory.domain.time_range import TimeRange
+    from backstory.domain.vocabulary import Classified
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_UNIT_HOURS = {"m": 1 / 60, "h": 1, "d": 24, "w": 24 * 7}
+_LONGEST = timedelta(days=3660)
+
+
+class KindType(click.ParamType):
+    """A kind, or a type of an older product; becomes what ``classify`` makes of it."""
+
+    name = "kind"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Classified:
+        """Raises InputError naming what is known."""
+        from backstory.domain.vocabulary import Classified, classify
+
+        return value if isinstance(value, Classified) else classify(str(value), None)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The types that begin so."""
+        from click.shell_completion import CompletionItem
+
+        from backstory.domain.vocabulary import known_types
+
+        return [CompletionItem(name) for name in known_types() if name.startswith(incomplete)]
+
+
+class DurationType(click.ParamType):
+    """A length of time such as ``90m``, ``24h``, ``7d`` or ``2w``; ten years at most."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Refuses what is no length of time, or an impossible one."""
+        if isinstance(value, timedelta):
+            return value
+        number, unit = str(value)[:-1].strip(), str(value)[-1:].lower()
+        if unit not in _UNIT_HOURS or not number.isascii() or not number.isdigit() or len(number) > 9:
+            self.fail(f"{str(value)[:40]!r} is not a length of time; write 90m, 24h, 7d or 2w", param, ctx)
+        length = timedelta(hours=int(number) * _UNIT_HOURS[unit])
+        if not timedelta(0) < length <= _LONGEST:
+            self.fail(f"{str(value)[:40]!r} must lie between 1m and {_LONGEST.days}d", param, ctx)
+        return length
+
+
+KIND = KindType()
+DURATION = DurationType()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which memories a reading command is about; dates still as they were typed."""
+
+    tags: tuple[str, ...]
+    kinds: frozenset[Kind]
+    area: str | None
+    since: str | None
+    until: str | None
+
+    def learned(self, now: datetime) -> TimeRange | None:
+        """The range of ``--since`` and ``--until`` in the person's zone. Raises InputError."""
+        if self.since is None and self.until is None:
+            return None
+        from backstory.domain.dates import parse_range
+        from backstory.entrypoints.local_time import LocalZone
+
+        return parse_range(since=self.since, until=self.until, now=now, zone=LocalZone())
+
+
+def filter_options(function: F) -> F:
+    """The options of ``Filters``; the command takes them as ``tag``, ``kind``, ``area``, ``since`` and ``until``."""
+    for option in reversed(
+        [
+            click.option("--tag", multiple=True, metavar="TAG", help="Only with this tag; repeat for several."),
+            click.option("--kind", type=KIND, multiple=True, help="Only this kind, such as decision; may be repeated."),
+            click.option("--area", metavar="PATH", help="Only this area and what is below it, such as deploy/staging."),
+            click.option("--since", metavar="WHEN", help="Learned from then on: 2026-03-02, 2026-03, 7d, yesterday."),
+            click.option("--until", metavar="WHEN", help="Learned up to the end of then."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+def filters(
+    tag: tuple[str, ...], kind: Sequence[Classified], area: str | None, since: str | None, until: str | None
+) -> Filters:
+    """The filters that were given."""
+    kinds = frozenset(item.kind for item in kind if item.kind is not None)
+    return Filters(tags=tag, kinds=kinds, area=area, since=since, until=until)

@@ -1,0 +1,278 @@
+"""Results as text for people: lines with a tone, and tables. As JSON they are in ``shapes.py``.
+
+What a memory says is shown as it was written. Nothing here knows where the text goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from backstory.domain.memory import Memory, Superseded, Tier, Visibility, status_name
+from backstory.entrypoints.local_time import shown_time
+
+if TYPE_CHECKING:
+    from backstory.domain.conversation import FrozenBlock, Message, Session
+    from backstory.domain.history import Change
+    from backstory.domain.ids import ProjectId
+    from backstory.domain.project import Project
+    from backstory.services.inspection import Showing, Story
+    from backstory.services.recall import Recalled
+    from backstory.services.remember import Remembered
+    from backstory.services.transfer import ImportReport
+
+Tone = Literal["strong", "plain", "faint", "good", "bad"]
+Line = tuple[str, Tone]
+Projects = "Mapping[ProjectId, Project]"
+
+_QUOTED_CHARS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; the wide one takes the room that is left."""
+
+    title: str
+    is_number: bool = False
+    is_wide: bool = False
+    wraps: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of cells, and what is said when there are none."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    empty: str
+
+
+def recalled_lines(recalled: Recalled, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
+    """The answer to a query, best first, each with its reasons; or why there is none."""
+    if recalled.silent_because is not None:
+        yield f"Nothing found: {recalled.silent_because}.", "faint"
+    for position, result in enumerate(recalled.results):
+        if position:
+            yield "", "plain"
+        score = f" · {result.score.total:.2f}" if result.score.total else ""
+        yield head_of(result.memory, projects, here) + score, "strong"
+        yield result.memory.content, "plain"
+        yield f"  {'; '.join(result.reasons)}", "faint"
+
+
+def head_of(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> str:
+    """What a memory is, in one line: number, kind, where it holds, state, date, labels."""
+    facts = [f"#{memory.n} {memory.kind.value}", _place(memory, projects, here)]
+    if memory.pinned:
+        facts.append("pinned")
+    if memory.tier is not Tier.ARCHIVAL:
+        facts.append(memory.tier.value)
+    if (state := status_name(memory.status)) != "active":
+        facts.append(_state(memory) or state)
+    if memory.sensitivity.value != "normal":
+        facts.append(memory.sensitivity.value)
+    facts.append(f"{memory.times.learned.astimezone():%Y-%m-%d}")
+    facts += [label for label in (memory.area, memory.issue) if label]
+    if memory.tags:
+        facts.append(" ".join(f"+{tag}" for tag in memory.tags))
+    return " · ".join(facts)
+
+
+def memory_table(memories: Sequence[Memory], projects: Mapping[ProjectId, Project], *, empty: str) -> Table:
+    """Memories, one a row."""
+    return Table(
+        columns=(
+            Column("#", is_number=True),
+            Column("kind"),
+            Column("where"),
+            Column("learned"),
+            Column("memory", is_wide=True),
+            Column("tags"),
+        ),
+        rows=[
+            (
+                f"{memory.n}",
+                memory.kind.value,
+                _place(memory, projects, None),
+                shown_time(memory.times.learned),
+                memory.content,
+                " ".join(memory.tags),
+            )
+            for memory in memories
+        ],
+        empty=empty,
+    )
+
+
+def memory_lines(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
+    """One memory in full."""
+    yield head_of(memory, projects, here), "strong"
+    yield memory.content, "plain"
+    yield "", "plain"
+    facts = {
+        "id": memory.id,
+        "area": memory.area,
+        "issue": memory.issue,
+        "tags": ", ".join(memory.tags),
+        "said by": f"{memory.origin.value} ({memory.source.value})",
+        "learned": shown_time(memory.times.learned),
+        "updated": shown_time(memory.times.updated) if memory.times.updated != memory.times.learned else None,
+        "confirmed": shown_time(memory.times.confirmed) if memory.times.confirmed != memory.times.updated else None,
+        "expires": shown_time(memory.expires_at) if memory.expires_at else None,
+        "shown": f"{memory.counters.surfaced} times" if memory.counters.surfaced else None,
+    }
+    for name, value in facts.items():
+        if value:
+            yield f"  {name:<10} {value}", "faint"
+
+
+def story_lines(story: Story, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
+    """Where a memory comes from, what happened to it, and when it was shown and why."""
+    memory = story.memory
+    yield head_of(memory, projects, here), "strong"
+    yield memory.content, "plain"
+    yield "", "plain"
+    yield f"Said by {memory.origin.value} on {shown_time(memory.times.learned)}{_occasion(story)}.", "plain"
+    for message in story.messages:
+        yield from _quoted(message)
+    for older in story.replaced:
+        yield f"It replaced #{older.n}: {shortened(older.content)}", "plain"
+    yield "", "plain"
+    yield "What happened", "strong"
+    for change in story.changes:
+        yield f"  {_happened(change)}", "plain"
+    yield "", "plain"
+    if not story.showings:
+        yield "It was not shown to a model yet.", "faint"
+        return
+    yield f"Shown to a model {_times(len(story.showings))}", "strong"
+    for showing in story.showings:
+        yield f"  {_shown(showing)}", "plain"
+
+
+def remembered_lines(done: Remembered, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
+    """What became of a text to remember."""
+    if done.fresh:
+        yield f"Remembered {head_of(done.memory, projects, here)}", "good"
+    else:
+        yield f"Already known: {head_of(done.memory, projects, here)}", "plain"
+    if done.superseded is not None:
+        yield f"It replaces #{done.superseded.n}: {shortened(done.superseded.content)}", "plain"
+    for note in done.notes if done.fresh else ():
+        yield f"Note: {note}.", "plain"
+
+
+def changed_lines(done: str, memories: Sequence[Memory]) -> Iterator[Line]:
+    """``done`` (a word such as "Forgotten") and each memory it was done to."""
+    for memory in memories:
+        yield f"{done} #{memory.n}: {shortened(memory.content)}", "plain"
+
+
+def change_table(changes: Sequence[Change]) -> Table:
+    """Changes, one a row."""
+    return Table(
+        columns=(
+            Column("change"),
+            Column("when"),
+            Column("who"),
+            Column("action"),
+            Column("memories", is_wide=True),
+            Column("reason"),
+        ),
+        rows=[
+            (
+                change.id,
+                shown_time(change.at),
+                change.author.value,
+                change.action.value,
+                _named(change),
+                change.reason or "",
+            )
+            for change in changes
+        ],
+        empty="Nothing happened here yet.",
+    )
+
+
+def import_lines(report: ImportReport, *, dry_run: bool) -> Iterator[Line]:
+    """What an import did, or would do, and every line it refused."""
+    would = "Would add" if dry_run else "Added"
+    yield f"{would} {report.added}, update {report.updated}, leave {report.unchanged} as they are." if dry_run else (
+        f"{would} {report.added}, updated {report.updated}, left {report.unchanged} as they were."
+    ), "good"
+    for kept in report.newer_here:
+        yield f"Kept: {kept}", "plain"
+    for refusal in report.refused:
+        yield f"Refused: {refusal}", "bad"
+
+
+def block_line(block: FrozenBlock) -> Line:
+    """One time something was put beside a prompt, or nothing was."""
+    when = shown_time(block.created_at)
+    if block.shown:
+        numbers = ", ".join(f"#{item.n} ({item.reason})" for item in block.shown)
+        return f"  {when}  shown: {numbers}", "plain"
+    return f"  {when}  silent: {block.silent_because or 'nothing to say'}", "faint"
+
+
+def shortened(text: str, chars: int = 100) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= chars else line[: chars - 1] + "…"
+
+
+def project_name(memory: Memory, projects: Mapping[ProjectId, Project]) -> str | None:
+    """What the memory's project is called; None outside of all, or where it is not known."""
+    owner = projects.get(memory.project) if memory.project is not None else None
+    return None if owner is None else owner.name
+
+
+def _place(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> str:
+    if memory.visibility is Visibility.GLOBAL:
+        return "global"
+    place = "this project" if memory.project == here else project_name(memory, projects) or "unknown project"
+    return f"{place}, one session" if memory.visibility is Visibility.SESSION else place
+
+
+def _state(memory: Memory) -> str | None:
+    return f"superseded by {memory.status.by}" if isinstance(memory.status, Superseded) else None
+
+
+def _occasion(story: Story) -> str:
+    session: Session | None = story.session
+    if session is None:
+        return ""
+    title = f" “{shortened(session.title)}”" if session.title else ""
+    return f", in the {session.host} session{title} ({session.id})"
+
+
+def _quoted(message: Message) -> Iterator[Line]:
+    from backstory.domain.conversation import typed_text
+
+    yield f"  {message.role.value}, {shown_time(message.created_at)} ({message.id}):", "faint"
+    yield f"  > {shortened(typed_text(message), _QUOTED_CHARS)}", "plain"
+
+
+def _happened(change: Change) -> str:
+    reason = f" ({change.reason})" if change.reason else ""
+    return f"{shown_time(change.at)}  {change.action.value} by {change.author.value}{reason}  {change.id}"
+
+
+def _shown(showing: Showing) -> str:
+    block = showing.block
+    return f"{shown_time(block.created_at)}  {showing.score:.2f}  {showing.reason}  (session {block.session})"
+
+
+def _named(change: Change) -> str:
+    first = change.edits[0].after if change.edits else None
+    if first is None:
+        return ""
+    if len(change.edits) == 1:
+        return f"#{first.n} {shortened(first.content)}"
+    numbers = ", ".join(f"#{edit.after.n}" for edit in change.edits[:8])
+    return f"{numbers} and {len(change.edits) - 8} more" if len(change.edits) > 8 else numbers
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

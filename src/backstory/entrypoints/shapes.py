@@ -1,0 +1,162 @@
+"""Results as JSON values. The shapes are documented in ``docs/reference/json-output.md``; fields are only ever added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from backstory.codecs.record import encode_memory, format_time
+from backstory.domain.memory import Memory, status_name
+from backstory.entrypoints.render import project_name
+
+if TYPE_CHECKING:
+    from backstory.domain.conversation import FrozenBlock, Message, Session
+    from backstory.domain.history import Change
+    from backstory.domain.ids import ProjectId
+    from backstory.domain.project import Project
+    from backstory.services.inspection import Story
+    from backstory.services.recall import Recalled
+    from backstory.services.remember import Remembered
+    from backstory.services.transfer import ImportReport
+
+Shape = dict[str, object]
+
+
+def memory_shape(memory: Memory, projects: Mapping[ProjectId, Project]) -> Shape:
+    """The record of exports, and the name of the project."""
+    return encode_memory(memory) | {"project_name": project_name(memory, projects)}
+
+
+def recalled_shape(recalled: Recalled, projects: Mapping[ProjectId, Project]) -> Shape:
+    """The answer to a query. ``project`` is a name here."""
+    return {
+        "results": [
+            {
+                "id": result.memory.id,
+                "n": result.memory.n,
+                "content": result.memory.content,
+                "score": round(result.score.total, 4),
+                "kind": result.memory.kind.value,
+                "visibility": result.memory.visibility.value,
+                "project": project_name(result.memory, projects),
+                "tags": list(result.memory.tags),
+                "learned": format_time(result.memory.times.learned),
+                "reasons": list(result.reasons),
+            }
+            for result in recalled.results
+        ],
+        "silent": not recalled.results,
+        "why_silent": recalled.silent_because,
+        "skipped": [f"{item.part}: {item.reason}" for item in recalled.skipped],
+    }
+
+
+def remembered_shape(done: Remembered, projects: Mapping[ProjectId, Project]) -> Shape:
+    """What became of a text to remember."""
+    return {
+        "memory": memory_shape(done.memory, projects),
+        "fresh": done.fresh,
+        "superseded": None if done.superseded is None else memory_shape(done.superseded, projects),
+        "change": done.change.id,
+        "notes": list(done.notes),
+    }
+
+
+def change_shape(change: Change, projects: Mapping[ProjectId, Project]) -> Shape:
+    """One change; ``before`` is null for a memory that was added."""
+    return {
+        "id": change.id,
+        "at": format_time(change.at),
+        "author": change.author.value,
+        "action": change.action.value,
+        "reason": change.reason,
+        "session": change.session,
+        "undoes": change.undoes,
+        "edits": [
+            {
+                "before": None if edit.before is None else memory_shape(edit.before, projects),
+                "after": memory_shape(edit.after, projects),
+            }
+            for edit in change.edits
+        ],
+    }
+
+
+def planned_shape(memories: Sequence[Memory], projects: Mapping[ProjectId, Project]) -> Shape:
+    """What a dry run would change."""
+    return {"dry_run": True, "memories": [memory_shape(memory, projects) for memory in memories]}
+
+
+def story_shape(story: Story, projects: Mapping[ProjectId, Project]) -> Shape:
+    """Everything about one memory. ``state`` counts expiry, which the stored status does not."""
+    return {
+        "memory": memory_shape(story.memory, projects),
+        "state": status_name(story.status),
+        "project": None if story.project is None else project_shape(story.project),
+        "session": None if story.session is None else _session(story.session),
+        "messages": [_message(message) for message in story.messages],
+        "changes": [change_shape(change, projects) for change in story.changes],
+        "showings": [
+            {
+                "message": showing.block.message,
+                "session": showing.block.session,
+                "at": format_time(showing.block.created_at),
+                "score": showing.score,
+                "reason": showing.reason,
+            }
+            for showing in story.showings
+        ],
+        "replaced": [memory_shape(memory, projects) for memory in story.replaced],
+    }
+
+
+def import_shape(report: ImportReport, *, dry_run: bool) -> Shape:
+    """What an import did, or would do."""
+    return {
+        "dry_run": dry_run,
+        "added": report.added,
+        "updated": report.updated,
+        "unchanged": report.unchanged,
+        "newer_here": list(report.newer_here),
+        "refused": list(report.refused),
+        "changes": list(report.changes),
+    }
+
+
+def block_shape(block: FrozenBlock) -> Shape:
+    """One time something was put beside a prompt, or nothing was."""
+    return {
+        "message": block.message,
+        "session": block.session,
+        "at": format_time(block.created_at),
+        "shown": [
+            {"id": item.memory, "n": item.n, "score": item.score, "reason": item.reason} for item in block.shown
+        ],
+        "silent_because": block.silent_because,
+    }
+
+
+def project_shape(project: Project) -> Shape:
+    """A project: its name is its folder's, ``root`` where it was last seen."""
+    return {"id": project.id, "name": project.name, "root": project.root}
+
+
+def _session(session: Session) -> Shape:
+    return {
+        "id": session.id,
+        "host": session.host,
+        "title": session.title,
+        "directory": session.directory,
+        "created_at": format_time(session.created_at),
+    }
+
+
+def _message(message: Message) -> Shape:
+    from backstory.domain.conversation import typed_text
+
+    return {
+        "id": message.id,
+        "role": message.role.value,
+        "at": format_time(message.created_at),
+        "text": typed_text(message),
+    }
