@@ -86,8 +86,9 @@ _TOKENS: tuple[tuple[str, str], ...] = (
     ("jwt", r"eyJ(?<!-eyJ)[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)?"),
     ("jwt", r"eyJ(?<!-eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+){3}"),
 )
+# The letter of an escaped line end ("\\n" in JSON) is no part of the word after it.
 _TOKEN = re.compile(
-    "(?<![A-Za-z0-9_])(?=[A-Za-z0-9])(?:" + "|".join(f"{pattern}()" for _, pattern in _TOKENS) + ")",
+    r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?=[A-Za-z0-9])(?:" + "|".join(f"{pattern}()" for _, pattern in _TOKENS) + ")",
 )
 
 

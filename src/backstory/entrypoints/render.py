@@ -198,9 +198,12 @@ def change_table(changes: Sequence[Change]) -> Table:
 def import_lines(report: ImportReport, *, dry_run: bool) -> Iterator[Line]:
     """What an import did, or would do, and every line it refused."""
     would = "Would add" if dry_run else "Added"
-    yield f"{would} {report.added}, update {report.updated}, leave {report.unchanged} as they are." if dry_run else (
-        f"{would} {report.added}, updated {report.updated}, left {report.unchanged} as they were."
-    ), "good"
+    yield (
+        f"{would} {report.added}, update {report.updated}, leave {report.unchanged} as they are."
+        if dry_run
+        else (f"{would} {report.added}, updated {report.updated}, left {report.unchanged} as they were."),
+        "good",
+    )
     for kept in report.newer_here:
         yield f"Kept: {kept}", "plain"
     for refusal in report.refused:

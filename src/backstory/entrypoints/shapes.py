@@ -129,9 +129,7 @@ def block_shape(block: FrozenBlock) -> Shape:
         "message": block.message,
         "session": block.session,
         "at": format_time(block.created_at),
-        "shown": [
-            {"id": item.memory, "n": item.n, "score": item.score, "reason": item.reason} for item in block.shown
-        ],
+        "shown": [{"id": item.memory, "n": item.n, "score": item.score, "reason": item.reason} for item in block.shown],
         "silent_because": block.silent_because,
     }
 

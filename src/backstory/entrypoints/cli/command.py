@@ -109,7 +109,9 @@ def _global_options() -> list[click.Parameter]:
             help="Act as in this folder.  [default: the current one]",
         ),
         _GlobalOption(
-            ["--store", "store_url"], metavar="URL", help="Use this store: sqlite, sqlite:///absolute/path.db or memory."
+            ["--store", "store_url"],
+            metavar="URL",
+            help="Use this store: sqlite, sqlite:///absolute/path.db or memory.",
         ),
         _GlobalOption(["--verbose"], is_flag=True, help="Tell more, on standard error."),
     ]

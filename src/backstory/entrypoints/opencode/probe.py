@@ -24,8 +24,8 @@ from backstory.config.locations import CONFIG, HOME, user_config_file
 from backstory.entrypoints.opencode.handshake import FILE as HANDSHAKE
 from backstory.entrypoints.opencode.handshake import Handshake, read_handshake
 from backstory.entrypoints.opencode.install import PLUGIN
+from backstory.entrypoints.opencode.protocol import PROTOCOL
 
-PROTOCOL = 1
 BRIDGE_TIMEOUT_S = 5.0
 PROBE_TIMEOUT_S = 120.0
 """OpenCode may first have to give up on npm: 75 s when its registry refuses connections."""

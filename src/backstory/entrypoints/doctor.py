@@ -1,0 +1,163 @@
+"""Checks that hold for every host: this package, the settings, the store, the embedder. OpenCode's are beside it.
+
+Nothing is repaired: each check says in one sentence what it found, and how to mend it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from backstory.__about__ import __version__
+from backstory.bootstrap import App, open_app
+from backstory.config import Resolved, Settings
+from backstory.domain.scope import Audience, Viewer
+from backstory.domain.selection import CURRENT, Selection
+from backstory.errors import BackstoryError, ConfigError, StoreError
+
+State = Literal["ok", "warn", "fail"]
+
+INTEGRITY_S = 20.0
+"""A check of a store so large that it takes longer is cut off and says so."""
+WRITE_LOCK_S = 3.0
+MOST_COUNTED = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What one check found. ``mend`` says what to do; empty where there is nothing to do."""
+
+    name: str
+    state: State
+    message: str
+    mend: str = ""
+
+
+def check_package() -> Check:
+    """Which Backstory runs on which Python."""
+    message = f"Backstory {__version__} on Python {platform.python_version()}"
+    return Check(name="package", state="ok", message=message)
+
+
+def check_settings(resolve: Callable[[], Resolved]) -> tuple[list[Check], Settings | None]:
+    """The settings' faults and warnings, and the settings themselves unless there is a fault."""
+    try:
+        resolved = resolve()
+        data_dir = resolved.settings.data_dir
+    except ConfigError as error:
+        mend = "correct it; `backstory config --help` says where settings come from"
+        return [Check(name="settings", state="fail", message=str(error), mend=mend)], None
+    warnings = [Check(name="settings", state="warn", message=warning) for warning in resolved.warnings]
+    changed = sum(source != "default" for source in resolved.sources.values())
+    message = f"{changed or 'no'} settings are not at their default; data is kept in {data_dir}"
+    return warnings or [Check(name="settings", state="ok", message=message)], resolved.settings
+
+
+async def check_store(settings: Settings) -> list[Check]:
+    """Whether the store opens, is whole, can be written, and how much of it can be found by meaning."""
+    path = settings.database_file
+    if path is None:
+        return [Check(name="store", state="warn", message="the store is `memory`: nothing outlives a process")]
+    if not path.exists():
+        return [_absent_store(path)]
+    app = open_app(settings, one_shot=True, create=False)
+    try:
+        opened = await _opened(app, path)
+        if opened.state == "fail":
+            return [opened]
+        return [opened, _integrity(path), *_writable(app, path), *await _meaning(app)]
+    finally:
+        await app.close()
+
+
+def _absent_store(path: Path) -> Check:
+    there = next(folder for folder in path.parents if folder.exists())
+    if os.access(there, os.W_OK):
+        return Check(name="store", state="ok", message=f"there is no store yet; the first memory makes {path}")
+    mend = f"make {there} writable, or set BACKSTORY_HOME to another folder"
+    return Check(name="store", state="fail", message=f"{path} cannot be made: {there} is not writable", mend=mend)
+
+
+async def _opened(app: App, path: Path) -> Check:
+    viewer = Viewer(project=None, audience=Audience.PERSON, all_projects=True)
+    try:
+        count = await app.backend.memories.count(Selection(viewer=viewer, now=datetime.now(UTC), states=CURRENT))
+    except StoreError as error:
+        from backstory.entrypoints.errors import rule_for
+
+        return Check(name="store", state="fail", message=str(error), mend=rule_for(error).advice or "")
+    memories = "1 memory" if count == 1 else f"{count:,} memories"
+    return Check(name="store", state="ok", message=f"{path} opens and holds {memories}")
+
+
+def _integrity(path: Path) -> Check:
+    """SQLite's own quick check, on a connection that cannot write."""
+    end = time.monotonic() + INTEGRITY_S
+    try:
+        with closing(_read_only(path)) as raw:
+            raw.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+            said = [str(row[0]) for row in raw.execute("PRAGMA quick_check(3)")]
+    except sqlite3.Error as error:
+        if time.monotonic() > end:
+            message = f"no damage found in {INTEGRITY_S:.0f} s; the store is too large to check all of it here"
+            return Check(name="integrity", state="ok", message=message)
+        said = [str(error)]
+    if said == ["ok"]:
+        return Check(name="integrity", state="ok", message="SQLite finds no damage")
+    mend = f"restore a backup, or export what can be read and move {path} away"
+    return Check(name="integrity", state="fail", message=f"{path} is damaged: {'; '.join(said)}", mend=mend)
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    immutable = "" if os.access(path.parent, os.W_OK) else "&immutable=1"  # SQLite could not make its -shm file
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{immutable}", uri=True)
+
+
+def _writable(app: App, path: Path) -> list[Check]:
+    """Whether a write could begin now. Nothing is written."""
+    name = "writable"
+    if app.backend.memories.capabilities.read_only:
+        message = f"{path} or its folder is read-only: memories are recalled, but none can be added"
+        return [
+            Check(name=name, state="fail", message=message, mend=f"make {path.parent} and the files in it writable")
+        ]
+    try:
+        with closing(sqlite3.connect(path, timeout=WRITE_LOCK_S, isolation_level=None)) as raw:
+            raw.execute("BEGIN IMMEDIATE")
+            raw.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        mend = "end the process that holds it, or try again later"
+        message = f"{path} cannot be written now: {error}"
+        return [Check(name=name, state="fail", message=message, mend=mend)]
+    return [Check(name=name, state="ok", message="the store can be written")]
+
+
+async def _meaning(app: App) -> list[Check]:
+    """Whether texts can be embedded here, tried out, and how many memories wait for it."""
+    embedder = app.embedder
+    if embedder is None:
+        chosen = app.settings.embedder.provider == "none" or app.settings.recall.mode == "lexical"
+        state: State = "ok" if chosen else "warn"
+        message = f"recall works by words alone: {app.no_embedder}"
+        return [Check(name="embedder", state=state, message=message)]
+    try:
+        model = await embedder.model()
+        await embedder.embed(["a short text"])
+        waiting = len(await app.backend.vectors.unembedded(model=model, limit=MOST_COUNTED + 1))
+    except BackstoryError as error:
+        message = f"recall works by words alone: {error}"
+        return [Check(name="embedder", state="warn", message=message, mend="see `backstory config` under embedder")]
+    checks = [Check(name="embedder", state="ok", message=f"{model.name} embeds ({model.dimension} dimensions)")]
+    if not waiting:
+        return [*checks, Check(name="vectors", state="ok", message="every memory can be found by meaning")]
+    count = f"more than {MOST_COUNTED:,}" if waiting > MOST_COUNTED else f"{waiting:,}"
+    message = f"{count} memories are found by words only, for want of a vector"
+    return [*checks, Check(name="vectors", state="warn", message=message, mend="`backstory embed` adds the vectors")]

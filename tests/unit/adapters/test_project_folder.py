@@ -1,0 +1,86 @@
+"""Which folders are one project, told from git's own files; the git here is the real one."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from backstory.adapters.project_folder import project_root, see_project
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=Nobody", "-c", "user.email=nobody@example.invalid", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "ferry"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "start")
+    return folder
+
+
+def test_a_subfolder_belongs_to_the_repository_around_it(repository: Path) -> None:
+    below = repository / "src" / "deep"
+    below.mkdir(parents=True)
+    assert see_project(below) == see_project(repository)
+    assert project_root(below) == repository
+
+
+def test_a_worktree_shares_the_project_but_has_its_own_root(repository: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "ferry-hotfix"
+    git(repository, "worktree", "add", "-q", "-b", "hotfix", str(tree))
+    assert see_project(tree).aliases == see_project(repository).aliases
+    assert see_project(tree).name == "ferry"
+    assert project_root(tree) == tree
+
+
+def test_another_repository_is_another_project(repository: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    assert not set(see_project(other).aliases) & set(see_project(repository).aliases)
+
+
+def test_a_submodule_is_a_project_of_its_own(repository: Path, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "-q")
+    git(library, "commit", "-q", "--allow-empty", "-m", "start")
+    git(repository, "submodule", "--quiet", "add", str(library), "vendor/library")
+    inside = see_project(repository / "vendor" / "library")
+    assert inside.aliases != see_project(repository).aliases
+
+
+def test_a_folder_outside_git_is_its_own_project(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    assert see_project(folder).aliases == (f"dir:{folder}",)
+    assert see_project(folder).name == "notes"
+
+
+def test_a_bare_repository_is_a_project(tmp_path: Path) -> None:
+    folder = tmp_path / "bare.git"
+    folder.mkdir()
+    git(folder, "init", "-q", "--bare")
+    assert see_project(folder).aliases == (f"git:{folder}",)
+
+
+def test_a_linked_path_is_the_folder_it_leads_to(repository: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(repository)
+    assert see_project(link) == see_project(repository)
+
+
+@pytest.mark.parametrize("content", [b"", b"gitdir:", b"\xff\xfe", b"gitdir: /nowhere/at/all\n"])
+def test_a_broken_git_file_does_not_stop_anything(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / ".git").write_bytes(content)
+    assert see_project(tmp_path).aliases
+
+
+def test_a_folder_that_does_not_exist_is_seen_all_the_same(tmp_path: Path) -> None:
+    assert see_project(tmp_path / "gone").name == "gone"
