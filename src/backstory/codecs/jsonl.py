@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,9 @@ from backstory.errors import InputError
 FORMAT = "backstory-memories"
 VERSION = 1
 MAX_LINE_CHARS = 4_000_000
+
+# Signs that other readers take for the end of a line, and halves of characters, which no file in UTF-8 can hold.
+_ESCAPED = "[\u0085\u2028\u2029\ud800-\udfff]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +40,18 @@ def encode_lines(
     for memory in memories:
         owner = projects.get(memory.project) if memory.project else None
         record = encode_memory(memory) | ({"project_name": owner.name} if owner else {})
-        yield json.dumps(record, ensure_ascii=False)
+        yield re.sub(_ESCAPED, _escape, json.dumps(record, ensure_ascii=False))
+
+
+def _escape(char: re.Match[str]) -> str:
+    return f"\\u{ord(char.group()):04x}"
 
 
 def decode_lines(lines: Iterable[str]) -> Iterator[Line]:
     """Read an export line by line; a bad line is reported as such and does not stop the others.
+
+    Empty lines, and the mark some editors put at the start of a file (U+FEFF), do not matter. A line that holds half a
+    character (a lone surrogate) is bad: no store could keep it.
 
     Raises InputError when the first line is not the header of a version known here.
     """
@@ -53,7 +64,7 @@ def decode_lines(lines: Iterable[str]) -> Iterator[Line]:
 
 def _check_header(first: tuple[int, str]) -> None:
     try:
-        header = json.loads(first[1])
+        header = json.loads(first[1].removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -73,8 +84,18 @@ def _decode_line(number: int, line: str) -> Line:
     if not isinstance(record, dict):
         return Line(number=number, error="not an object")
     name = record.pop("project_name", None)
+    if _is_unfit(record):
+        return Line(number=number, error="holds half a character (a lone surrogate), or is nested too deeply")
     try:
         memory = decode_memory(record)
     except InputError as error:
         return Line(number=number, error=str(error))
     return Line(number=number, memory=memory, project_name=name if isinstance(name, str) else None)
+
+
+def _is_unfit(record: object) -> bool:
+    try:
+        json.dumps(record, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return True
+    return False

@@ -36,6 +36,7 @@ from backstory.errors import InputError
 Json = Mapping[str, object]
 _Enum = TypeVar("_Enum", bound=StrEnum)
 _T = TypeVar("_T")
+_STATUS_FIELDS = frozenset({"state", "since", "by", "evidence", "against", "reason"})
 
 
 def format_time(moment: datetime) -> str:
@@ -153,7 +154,7 @@ def decode_status(value: object) -> Status:
     """Read a status object; None is Active."""
     if value is None:
         return Active()
-    fields = _Fields(_as_object(value, "status"), known=None, path="status.")
+    fields = _Fields(_as_object(value, "status"), known=_STATUS_FIELDS, path="status.")
     since = fields.time("since")
     match fields.text("state"):
         case "active":
@@ -193,10 +194,10 @@ def decode_provenance(value: object) -> Provenance:
 class _Fields:
     """Reads typed fields out of a JSON object and names the one that is wrong."""
 
-    def __init__(self, record: Json, *, known: frozenset[str] | None, path: str) -> None:
+    def __init__(self, record: Json, *, known: frozenset[str], path: str) -> None:
         self._record = record
         self._path = path
-        if known is not None and (unknown := sorted(set(record) - known)):
+        if unknown := sorted(set(record) - known):
             raise InputError(f"unknown field {path}{unknown[0]}", field=f"{path}{unknown[0]}")
 
     def raw(self, name: str) -> object:
@@ -246,9 +247,9 @@ class _Fields:
             return None
         try:
             moment = datetime.fromisoformat(value)
-        except ValueError:
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (ValueError, OverflowError):  # the calendar ends at the years 1 and 9999
             raise self._wrong(name, value, "a time such as 2026-03-02T12:00:00Z") from None
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
     def choice(self, name: str, enum: type[_Enum], default: _Enum) -> _Enum:
         value = self.text(name)

@@ -16,10 +16,11 @@ MAX_TAG_CHARS = 64
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Terminal sequences (ECMA-48): control sequences; strings such as titles and links up to their end mark; short forms.
+# None of them takes in a "<" that may begin a private tag; "<" and a digit is how terminals report the mouse.
 _TERMINAL = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
-    r"|\x1b[ -/]*[0-~]"
+    r"(?:\x1b\[|\x9b)(?:<(?=[0-9]))?[0-;=>?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c<]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-;=-~]"
 )
 # ESC and BEL wait for the terminal sequences they belong to.
 _EARLY_CONTROL = re.compile(r"[\x00-\x06\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
@@ -98,7 +99,7 @@ def admit_label(text: str, *, field: str, max_chars: int) -> str:
     Raises InputError for an empty or too long label and for control characters, line breaks, lone surrogates,
     direction marks, private tags and secrets. The message never repeats a secret.
     """
-    label = unicodedata.normalize("NFC", text.strip(" \t"))
+    label = unicodedata.normalize("NFC", text).strip()
     _refuse_blank(label, field)
     if bad := next((char for char in label if _is_unfit(char)), None):
         raise InputError(f"{field} contains U+{ord(bad):04X}, which a label must not", field=field)

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from backstory.domain.markup import Page, plain, read_page, unwrap
+from backstory.domain.markup import INLINE_FILL, Page, plain, read_page, unwrap
 from backstory.domain.memory import Kind
 from backstory.domain.passage import closing_bracket, following_block_end, following_paragraph_end, paragraph_end
 from backstory.domain.request import next_question, request_end
@@ -101,7 +101,7 @@ def _read(page: Page, cue: _Cue) -> Captured | None:
     taken = request_end(page.skeleton[cue.end : end], link=cue.link, polite=cue.polite)
     if taken is None:
         return None
-    end = _with_block(page, cue, cue.end + taken)
+    end = _before_torn_region(page, cue.end, _with_block(page, cue, cue.end + taken))
     if not _says_something(page.spoken[cue.end : end]):
         return None
     content = _trim(page.source[cue.end : end], marks=cue.marks, cut=cue.end < end == cue.limit < len(page.source))
@@ -128,6 +128,14 @@ def _with_block(page: Page, cue: _Cue, end: int) -> int:
     if block is not None:
         return block
     return following_paragraph_end(page, end, cue.limit) if nothing_yet else end
+
+
+def _before_torn_region(page: Page, start: int, end: int) -> int:
+    """Leave out the first half of a private region that goes on behind the content: alone it may not look private."""
+    goes_on = re.compile(rf"\s*{INLINE_FILL}").match(page.spoken, end)
+    if not goes_on or not page.spoken[start:end].rstrip().endswith(INLINE_FILL):
+        return end
+    return start + len(page.spoken[start:end].rstrip(INLINE_FILL + " \t\r\n"))
 
 
 def _trim(content: str, *, marks: str, cut: bool) -> str:

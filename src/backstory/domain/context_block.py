@@ -30,6 +30,7 @@ _SNAPSHOT_PREFACE = (
 )
 
 _LINE_BREAK = re.compile(r"\s*(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])\s*")
+_SAME_SIGN = re.compile(r"([^\w\s])\1{15,}")  # rulers, and runs made to fill a block
 _OPENS_MARKUP = re.compile(r"<(?=[/A-Za-z!?|])")
 
 CountTokens = Callable[[str], int]
@@ -128,7 +129,7 @@ def quote(text: str) -> str:
 
 
 def _content(memory: Memory) -> str:
-    text = quote(memory.content)
+    text = quote(_SAME_SIGN.sub(r"\1\1\1…", memory.content))
     if len(text) <= ENTRY_MAX_CHARS:
         return text
     return f"{truncate_chars(text, ENTRY_MAX_CHARS)}… [cut; memory_recall shows #{memory.n} in full]"

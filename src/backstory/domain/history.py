@@ -66,20 +66,30 @@ def undo_edits(change: Change, current: dict[MemoryId, Memory], *, now: datetime
     """The edits that put every memory of ``change`` back as it was before.
 
     An added memory becomes Deleted (its number is never given again). Raises Conflict where a later change stands on
-    this one, naming the memory; nothing is undone then.
+    this one, naming the memory; nothing is undone then. A later change that was itself undone does not stand on it:
+    what counts is that each memory is again as this change left it.
     """
     return tuple(_undo(edit, current, now) for edit in change.edits)
 
 
 def _undo(edit: Edit, current: dict[MemoryId, Memory], now: datetime) -> Edit:
     present = current.get(edit.after.id)
-    if present is None or present.revision != edit.after.revision:
+    if present is None or not _is_as_left(present, edit.after):
         raise Conflict(f"memory #{edit.after.n} was changed again since; undo the later change first")
     if edit.before is None:
         status: Status = Deleted(since=now, reason="undone")
         return Edit(before=present, after=replace(present, status=status))
-    restored = replace(edit.before, n=present.n, revision=present.revision, counters=present.counters)
-    return Edit(before=present, after=restored)
+    return Edit(before=present, after=_with_bookkeeping(edit.before, of=present))
+
+
+def _is_as_left(present: Memory, left: Memory) -> bool:
+    return present == _with_bookkeeping(left, of=present)
+
+
+def _with_bookkeeping(memory: Memory, *, of: Memory) -> Memory:
+    """A memory with what is counted, not decided, taken from its present state."""
+    times = replace(memory.times, surfaced=of.times.surfaced, used=of.times.used)
+    return replace(memory, n=of.n, revision=of.revision, counters=of.counters, times=times)
 
 
 def touched(change: Change) -> Sequence[MemoryId]:

@@ -121,25 +121,34 @@ _PLAIN = (
 
 
 def _private(text: str) -> Iterator[Span]:
-    """Outermost private regions. A tag alone in inline code is only named, not used."""
+    """Outermost private regions, by the rules of ``redaction.strip_private``.
+
+    A tag alone in inline code is only named, unless a closing tag shows that a region was meant.
+    """
     depth = start = 0
-    for match in _private_tag().finditer(text):
-        if text[match.start() - 1] == "`" and text[match.end() : match.end() + 1] == "`":
-            continue
-        if match.group(1):
-            if depth == 1:
-                yield start, match.end()
-            depth = max(depth - 1, 0)
-        else:
-            start = start if depth else match.start()
+    named: int | None = None
+    for tag in _private_tag().finditer(text):
+        if depth == 0 and text[tag.start() - 1] == "`" and text.startswith("`", tag.end()):
+            if named is None and not tag["close"]:
+                named = tag.start()
+        elif not tag["close"]:
+            start = start if depth else tag.start()
             depth += 1
+        elif depth:
+            depth -= 1
+            if depth == 0:
+                yield start, tag.end()
+                named = None
+        elif named is not None:
+            yield named, tag.end()
+            named = None
     if depth:
         yield start, len(text)
 
 
 @cache
 def _private_tag() -> re.Pattern[str]:
-    return re.compile(r"<(/?)private(?:\s[^<>]*)?>", re.IGNORECASE)
+    return re.compile(r"<\s{0,8}(?P<close>/?)\s{0,8}private(?:\s[^<>]*)?>", re.IGNORECASE)
 
 
 def _fences(text: str) -> Iterator[Span]:

@@ -216,9 +216,12 @@ class Revision:
 def revise(memory: Memory, revision: Revision, *, now: datetime) -> Memory:
     """Apply an update: the learned date and everything not named stay; updated and confirmed become ``now``.
 
-    Rewording a conflicted memory settles the conflict. A temporary memory keeps its expiry unless a new one is given.
+    Rewording a conflicted memory settles the conflict. A temporary memory keeps its expiry unless a new one is given;
+    one that becomes permanent loses it.
     """
     changed = {name: value for name in Revision.__slots__ if (value := getattr(revision, name)) is not None}
+    if revision.tier not in (None, Tier.TEMPORARY) and memory.tier is Tier.TEMPORARY:
+        changed.setdefault("expires_at", None)
     status: Status = Active() if isinstance(memory.status, Conflicted) else memory.status
     return replace(
         memory,

@@ -75,8 +75,8 @@ class Score:
 
     ``total`` lies in [0, 1]. ``similarity`` is the cosine to the query, None where no vector took part. ``lexical`` is
     BM25 divided by its best possible value and ``coverage`` the share of the query's weight in rare words that the
-    memory holds; both in [0, 1]. ``ties`` is the sum of the tie-breakers in ``total``. ``rarity`` and ``asked`` are as in
-    ``WordMatch``.
+    memory holds; both in [0, 1]. ``ties`` is the sum of the tie-breakers in ``total``; ``rarity`` and ``asked`` are
+    those of ``WordMatch``.
     """
 
     total: float
@@ -93,8 +93,8 @@ class Score:
 class WordMatch:
     """What the words alone say about one memory.
 
-    ``rarity`` is how much the matched words tell, in words that no other memory holds; ``asked`` the number of words in
-    the query. Neither counts small talk, and a part of a name counts by its weight.
+    ``rarity`` is how much the matched words tell, small talk left out, in words that no other memory holds. ``asked`` is
+    the number of words in the query, a part of a name by its weight; 0 when all of them are small talk.
     """
 
     lexical: float
@@ -116,11 +116,13 @@ def match_words(
     asks for something that is not here. Nothing ``held`` gives what the query asks, matched by nothing.
     """
     mass = scored = covered = rare = asked = 0.0
+    asks = False
     for term in terms:
         weight = term.weight * statistics.idf(term.token)
         telling = term.token not in SMALL_TALK
+        asks = asks or telling
         mass += weight
-        asked += term.weight * telling
+        asked += term.weight
         count = held.get(term.token, 0)
         if count:
             covered += weight
@@ -133,7 +135,7 @@ def match_words(
         coverage=covered / mass,
         matched=tuple(term.token for term in terms if held.get(term.token, 0)),
         rarity=rare / statistics.rarest,
-        asked=asked,
+        asked=asked if asks else 0.0,
     )
 
 

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
+from typing import TYPE_CHECKING
 
-from backstory.domain.secret_names import find_named
-from backstory.domain.secret_shapes import Span, find_cookies, find_flags, find_framed, find_key_blocks, find_tokens
+if TYPE_CHECKING:
+    from backstory.domain.secret_shapes import Span
 
 PRIVATE_MASK = "[private]"
 # Taking one secret out may lay bare another one beside it. Real text settles at the second pass.
@@ -31,7 +32,8 @@ def redact_secrets(text: str) -> Redacted:
 
     Names, headers and hosts around a secret stay. Stand-ins (``<your-key>``, ``changeme``, ``****``), references to
     variables and vaults, hashes, UUIDs and public keys are no secrets. Redacting twice gives what redacting once
-    gives. Linear: well under a second for 1 MB.
+    gives. Linear: 0.6 ms for a page of 2 kB, 0.2 to 0.6 s for 1 MB of prose or code, up to 2 s for 1 MB that is
+    nothing but names and values of secrets.
     """
     secrets: list[str] = []
     for _ in range(_PASSES):
@@ -45,6 +47,10 @@ def redact_secrets(text: str) -> Redacted:
 
 def _find(text: str) -> Iterator[Span]:
     """All findings of all rules by start; of two at one start, the more exact rule's first."""
+    # Imported here, because compiling the rules takes 40 ms, which a process that stores nothing need not spend.
+    from backstory.domain.secret_names import find_named
+    from backstory.domain.secret_shapes import find_cookies, find_flags, find_framed, find_key_blocks, find_tokens
+
     lowered = _lower(text)
     return merge(
         sorted(find_key_blocks(text)),

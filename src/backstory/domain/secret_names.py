@@ -81,6 +81,7 @@ _WORD_CHARS = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
 _SNAKE_NAME = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]*)*")
 # With no verb between: digits within letters or a sign, and not the underscores, dots and slashes of a name or path.
 _INTERLEAVED = re.compile(r"(?=.*[A-Za-z][0-9]+[A-Za-z]|.*\w[!@#$%^&*+=?~])[^_./\\]+")
+_DIGIT_OR_SIGN = re.compile(r"[0-9!@#$%^&*+=?~]")
 _PLAIN_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _OWN_NAME = re.compile(r"pass|pwd|secret|token|key|cred", re.IGNORECASE)
 
@@ -136,7 +137,7 @@ def find_named(text: str, lowered: str) -> Iterator[Span]:
         if name.start() < done or not _stands_alone(text, name):
             continue
         link = _LINK.match(lowered, name.end())
-        if link is None or _begins_pair(lowered, link.end()):
+        if link is None or _leads_elsewhere(lowered, link.end()):
             continue
         value = _value_at(text, link.end())
         if value is None or not _is_secret(text, name, link, value):
@@ -159,8 +160,10 @@ def _stands_alone(text: str, name: re.Match[str]) -> bool:
     return True
 
 
-def _begins_pair(lowered: str, start: int) -> bool:
-    """Whether the value is itself a name with a value, as in ``password=token=...``: then that one is looked at."""
+def _leads_elsewhere(lowered: str, start: int) -> bool:
+    """Whether the value is our own mark, or a name with a value (``password=token=...``), which has its own turn."""
+    if lowered.find("[secret:", start, start + 12) != -1:
+        return True
     name = _NAME.match(lowered, start)
     return name is not None and lowered[name.end() : name.end() + 1] in (":", "=")
 
@@ -254,6 +257,8 @@ def _is_secret(text: str, name: re.Match[str], link: re.Match[str], value: _Valu
     if link["next_line"] is not None and not _fills_line(text, value):
         return False
     words = text[value.start : value.end]
+    if not (link["sign"] or link["element"] or link["says"] or link["cjk"]) and not _DIGIT_OR_SIGN.search(words):
+        return False
     if is_stand_in(words) or is_reference(words):
         return False
     named = _named(text, name, link, value)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Kind, Memory, Superseded, Tier, status_at, status_name
+from backstory.domain.memory import Kind, Memory, Sensitivity, Superseded, Tier, Visibility, status_at, status_name
 from backstory.domain.scope import Viewer, visible
 from backstory.domain.text import normalise
 from backstory.domain.time_range import TimeRange
@@ -35,6 +35,8 @@ class Selection:
     tags: tuple[str, ...] = ()
     area: str | None = None
     learned: TimeRange | None = None
+    visibility: Visibility | None = None
+    sensitivity: Sensitivity | None = None
     tier: Tier | None = None
     pinned: bool | None = None
     same_text: str | None = None
@@ -51,6 +53,8 @@ def selects(selection: Selection, memory: Memory) -> bool:
         and all(tag in memory.tags for tag in selection.tags)
         and _in_area(memory.area, selection.area)
         and (selection.learned is None or selection.learned.contains(memory.times.learned))
+        and (selection.visibility is None or memory.visibility is selection.visibility)
+        and (selection.sensitivity is None or memory.sensitivity is selection.sensitivity)
         and (selection.tier is None or memory.tier is selection.tier)
         and (selection.pinned is None or memory.pinned is selection.pinned)
         and (selection.same_text is None or normalise(memory.content) == normalise(selection.same_text))

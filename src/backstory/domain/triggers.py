@@ -243,7 +243,7 @@ def _opening() -> str:
     wide = "\u3002\uff01\uff1f\uff1b\uff1a\uff0c\u3001\u060c\u061b\u0964"
     return (
         rf"[\n.!?;:,)(\u2026{wide}\u2014\u2013-]"
-        rf"(?:(?<=\n){_BLANKS}{item}|(?<=[.!?;:,)\u2026])[*_\"'\u201d\u00bb)\]]*(?=\s)|(?<=[{wide}\u2014\u2013])"
+        rf"(?:(?<=\n){_BLANKS}{item}|(?<=[.!?;:,)\u2026])[*_\"'\u201d\u00bb)\]]{{0,4}}(?=\s)|(?<=[{wide}\u2014\u2013])"
         rf"|(?<=\()(?<!\w\()|(?<=\s-)(?=\s))"
         rf"{_BLANKS}(?>[\u2190-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]*){_BLANKS}(?P<marks>{_MARKS})(?=[^\W\d])"
     )

@@ -57,7 +57,8 @@ def check_settings(resolve: Callable[[], Resolved]) -> tuple[list[Check], Settin
         return [Check(name="settings", state="fail", message=str(error), mend=mend)], None
     warnings = [Check(name="settings", state="warn", message=warning) for warning in resolved.warnings]
     changed = sum(source != "default" for source in resolved.sources.values())
-    message = f"{changed or 'no'} settings are not at their default; data is kept in {data_dir}"
+    which = f"{changed} of {len(resolved.sources)} settings are not" if changed else "all settings are"
+    message = f"{which} at their defaults; data is kept in {data_dir}"
     return warnings or [Check(name="settings", state="ok", message=message)], resolved.settings
 
 
@@ -66,14 +67,15 @@ async def check_store(settings: Settings) -> list[Check]:
     path = settings.database_file
     if path is None:
         return [Check(name="store", state="warn", message="the store is `memory`: nothing outlives a process")]
-    if not path.exists():
-        return [_absent_store(path)]
     app = open_app(settings, one_shot=True, create=False)
     try:
+        if not path.exists():
+            return [_absent_store(path), await _embedder(app)]
         opened = await _opened(app, path)
         if opened.state == "fail":
             return [opened]
-        return [opened, _integrity(path), *_writable(app, path), *await _meaning(app)]
+        embedder = await _embedder(app)
+        return [opened, _integrity(path), _writable(app, path), embedder, *await _vectors(app, embedder)]
     finally:
         await app.close()
 
@@ -121,43 +123,47 @@ def _read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{immutable}", uri=True)
 
 
-def _writable(app: App, path: Path) -> list[Check]:
+def _writable(app: App, path: Path) -> Check:
     """Whether a write could begin now. Nothing is written."""
     name = "writable"
     if app.backend.memories.capabilities.read_only:
         message = f"{path} or its folder is read-only: memories are recalled, but none can be added"
-        return [
-            Check(name=name, state="fail", message=message, mend=f"make {path.parent} and the files in it writable")
-        ]
+        mend = f"make {path.parent} and the files in it writable"
+        return Check(name=name, state="fail", message=message, mend=mend)
     try:
         with closing(sqlite3.connect(path, timeout=WRITE_LOCK_S, isolation_level=None)) as raw:
             raw.execute("BEGIN IMMEDIATE")
             raw.execute("ROLLBACK")
     except sqlite3.Error as error:
         mend = "end the process that holds it, or try again later"
-        message = f"{path} cannot be written now: {error}"
-        return [Check(name=name, state="fail", message=message, mend=mend)]
-    return [Check(name=name, state="ok", message="the store can be written")]
+        return Check(name=name, state="fail", message=f"{path} cannot be written now: {error}", mend=mend)
+    return Check(name=name, state="ok", message="the store can be written")
 
 
-async def _meaning(app: App) -> list[Check]:
-    """Whether texts can be embedded here, tried out, and how many memories wait for it."""
-    embedder = app.embedder
+async def _embedder(app: App) -> Check:
+    """Whether texts can be embedded here, tried out on one."""
+    name, embedder = "embedder", app.embedder
     if embedder is None:
         chosen = app.settings.embedder.provider == "none" or app.settings.recall.mode == "lexical"
-        state: State = "ok" if chosen else "warn"
         message = f"recall works by words alone: {app.no_embedder}"
-        return [Check(name="embedder", state=state, message=message)]
+        return Check(name=name, state="ok" if chosen else "warn", message=message)
     try:
         model = await embedder.model()
         await embedder.embed(["a short text"])
-        waiting = len(await app.backend.vectors.unembedded(model=model, limit=MOST_COUNTED + 1))
     except BackstoryError as error:
-        message = f"recall works by words alone: {error}"
-        return [Check(name="embedder", state="warn", message=message, mend="see `backstory config` under embedder")]
-    checks = [Check(name="embedder", state="ok", message=f"{model.name} embeds ({model.dimension} dimensions)")]
+        mend = "`backstory config` shows what is set for the embedder"
+        return Check(name=name, state="warn", message=f"recall works by words alone: {error}", mend=mend)
+    return Check(name=name, state="ok", message=f"{model.name} embeds ({model.dimension} dimensions)")
+
+
+async def _vectors(app: App, embedder: Check) -> list[Check]:
+    """How many memories wait for a vector, where there is an embedder that works."""
+    if app.embedder is None or embedder.state != "ok":
+        return []
+    model = await app.embedder.model()
+    waiting = len(await app.backend.vectors.unembedded(model=model, limit=MOST_COUNTED + 1))
     if not waiting:
-        return [*checks, Check(name="vectors", state="ok", message="every memory can be found by meaning")]
+        return [Check(name="vectors", state="ok", message="every memory can be found by meaning")]
     count = f"more than {MOST_COUNTED:,}" if waiting > MOST_COUNTED else f"{waiting:,}"
-    message = f"{count} memories are found by words only, for want of a vector"
-    return [*checks, Check(name="vectors", state="warn", message=message, mend="`backstory embed` adds the vectors")]
+    message = f"found by words only, for want of a vector: {count} memories"
+    return [Check(name="vectors", state="warn", message=message, mend="`backstory embed` adds the vectors")]

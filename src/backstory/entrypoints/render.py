@@ -1,4 +1,4 @@
-"""Results as text for people: lines with a tone, and tables. As JSON they are in ``shapes.py``.
+"""Results as text for people: lines, each with a tone. Tables are in ``tables.py``, JSON in ``shapes.py``.
 
 What a memory says is shown as it was written. Nothing here knows where the text goes.
 """
@@ -6,10 +6,9 @@ What a memory says is shown as it was written. Nothing here knows where the text
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from backstory.domain.memory import Memory, Superseded, Tier, Visibility, status_name
+from backstory.domain.memory import Deleted, Memory, Superseded, Tier, Visibility, status_name
 from backstory.entrypoints.local_time import shown_time
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from backstory.domain.history import Change
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
+    from backstory.entrypoints.cli.status import Status
     from backstory.services.inspection import Showing, Story
     from backstory.services.recall import Recalled
     from backstory.services.remember import Remembered
@@ -24,28 +24,8 @@ if TYPE_CHECKING:
 
 Tone = Literal["strong", "plain", "faint", "good", "bad"]
 Line = tuple[str, Tone]
-Projects = "Mapping[ProjectId, Project]"
 
 _QUOTED_CHARS = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table; the wide one takes the room that is left."""
-
-    title: str
-    is_number: bool = False
-    is_wide: bool = False
-    wraps: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Rows of cells, and what is said when there are none."""
-
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
-    empty: str
 
 
 def recalled_lines(recalled: Recalled, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
@@ -55,7 +35,7 @@ def recalled_lines(recalled: Recalled, projects: Mapping[ProjectId, Project], he
     for position, result in enumerate(recalled.results):
         if position:
             yield "", "plain"
-        score = f" · {result.score.total:.2f}" if result.score.total else ""
+        score = f" · score {result.score.total:.2f}" if result.score.total else ""
         yield head_of(result.memory, projects, here) + score, "strong"
         yield result.memory.content, "plain"
         yield f"  {'; '.join(result.reasons)}", "faint"
@@ -63,7 +43,7 @@ def recalled_lines(recalled: Recalled, projects: Mapping[ProjectId, Project], he
 
 def head_of(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> str:
     """What a memory is, in one line: number, kind, where it holds, state, date, labels."""
-    facts = [f"#{memory.n} {memory.kind.value}", _place(memory, projects, here)]
+    facts = [f"#{memory.n} {memory.kind.value}", place_of(memory, projects, here)]
     if memory.pinned:
         facts.append("pinned")
     if memory.tier is not Tier.ARCHIVAL:
@@ -77,32 +57,6 @@ def head_of(memory: Memory, projects: Mapping[ProjectId, Project], here: Project
     if memory.tags:
         facts.append(" ".join(f"+{tag}" for tag in memory.tags))
     return " · ".join(facts)
-
-
-def memory_table(memories: Sequence[Memory], projects: Mapping[ProjectId, Project], *, empty: str) -> Table:
-    """Memories, one a row."""
-    return Table(
-        columns=(
-            Column("#", is_number=True),
-            Column("kind"),
-            Column("where"),
-            Column("learned"),
-            Column("memory", is_wide=True),
-            Column("tags"),
-        ),
-        rows=[
-            (
-                f"{memory.n}",
-                memory.kind.value,
-                _place(memory, projects, None),
-                shown_time(memory.times.learned),
-                memory.content,
-                " ".join(memory.tags),
-            )
-            for memory in memories
-        ],
-        empty=empty,
-    )
 
 
 def memory_lines(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
@@ -169,30 +123,34 @@ def changed_lines(done: str, memories: Sequence[Memory]) -> Iterator[Line]:
         yield f"{done} #{memory.n}: {shortened(memory.content)}", "plain"
 
 
-def change_table(changes: Sequence[Change]) -> Table:
-    """Changes, one a row."""
-    return Table(
-        columns=(
-            Column("change"),
-            Column("when"),
-            Column("who"),
-            Column("action"),
-            Column("memories", is_wide=True),
-            Column("reason"),
-        ),
-        rows=[
-            (
-                change.id,
-                shown_time(change.at),
-                change.author.value,
-                change.action.value,
-                _named(change),
-                change.reason or "",
-            )
-            for change in changes
-        ],
-        empty="Nothing happened here yet.",
-    )
+def undone_lines(change: Change) -> Iterator[Line]:
+    """What taking a change back did to each memory."""
+    for edit in change.edits:
+        memory = edit.after
+        gone = isinstance(memory.status, Deleted)
+        yield f"{'Taken back' if gone else 'Restored'} #{memory.n}: {shortened(memory.content)}", "plain"
+
+
+def status_lines(told: Status) -> Iterator[Line]:
+    """The whole of ``status`` but for its warnings."""
+    yield f"Backstory {told.version}", "strong"
+    store, counts, meaning = told.store, told.statistics.by_state, told.meaning
+    state = "" if store.exists else " (not made yet)"
+    yield f"  store     {store.kind}, {store.location}{state}{', read-only' if store.read_only else ''}", "plain"
+    project = f"{told.project.name}, {told.project.root}" if told.project else "none"
+    yield f"  project   {project}", "plain"
+    others = [f"{count} {name}" for name, count in counts.items() if count and name not in ("active", "conflicted")]
+    rest = f" (and {', '.join(others)})" if others else ""
+    yield f"  memories  {told.statistics.current} seen from here{rest}", "plain"
+    yield f"  sessions  {told.statistics.messages} messages kept, {told.statistics.projects} projects known", "plain"
+    if meaning.model is None:
+        yield f"  meaning   off: {meaning.reason}", "bad"
+    else:
+        lacking = f"; {meaning.without_vector} lack a vector: `backstory embed`" if meaning.without_vector else ""
+        yield f"  meaning   {meaning.model}{lacking}", "plain"
+    if told.blocks:
+        yield "Offered lately", "strong"
+        yield from (block_line(block) for block in told.blocks)
 
 
 def import_lines(report: ImportReport, *, dry_run: bool) -> Iterator[Line]:
@@ -231,7 +189,8 @@ def project_name(memory: Memory, projects: Mapping[ProjectId, Project]) -> str |
     return None if owner is None else owner.name
 
 
-def _place(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> str:
+def place_of(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> str:
+    """Where a memory holds."""
     if memory.visibility is Visibility.GLOBAL:
         return "global"
     place = "this project" if memory.project == here else project_name(memory, projects) or "unknown project"
@@ -265,16 +224,6 @@ def _happened(change: Change) -> str:
 def _shown(showing: Showing) -> str:
     block = showing.block
     return f"{shown_time(block.created_at)}  {showing.score:.2f}  {showing.reason}  (session {block.session})"
-
-
-def _named(change: Change) -> str:
-    first = change.edits[0].after if change.edits else None
-    if first is None:
-        return ""
-    if len(change.edits) == 1:
-        return f"#{first.n} {shortened(first.content)}"
-    numbers = ", ".join(f"#{edit.after.n}" for edit in change.edits[:8])
-    return f"{numbers} and {len(change.edits) - 8} more" if len(change.edits) > 8 else numbers
 
 
 def _times(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Results as JSON values. The shapes are documented in ``docs/reference/json-output.md``; fields are only ever added."""
+"""Results as JSON values, as ``docs/reference/json-output.md`` documents them; fields are only ever added."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from backstory.domain.history import Change
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
+    from backstory.entrypoints.cli.status import Status
     from backstory.services.inspection import Story
     from backstory.services.recall import Recalled
     from backstory.services.remember import Remembered
@@ -137,6 +138,33 @@ def block_shape(block: FrozenBlock) -> Shape:
 def project_shape(project: Project) -> Shape:
     """A project: its name is its folder's, ``root`` where it was last seen."""
     return {"id": project.id, "name": project.name, "root": project.root}
+
+
+def status_shape(told: Status) -> Shape:
+    """Store, project, counts, what recall works with, and what was offered lately."""
+    statistics = told.statistics
+    return {
+        "version": told.version,
+        "store": {
+            "kind": told.store.kind,
+            "location": told.store.location,
+            "exists": told.store.exists,
+            "durable": told.store.durable,
+            "read_only": told.store.read_only,
+        },
+        "project": None if told.project is None else project_shape(told.project),
+        "memories": {"current": statistics.current, "by_state": dict(statistics.by_state)},
+        "vectors": {"by_model": dict(statistics.vectors), "without": told.meaning.without_vector},
+        "embedder": {
+            "available": told.meaning.model is not None,
+            "model": told.meaning.model,
+            "reason": told.meaning.reason,
+        },
+        "messages": statistics.messages,
+        "projects": statistics.projects,
+        "recent_blocks": [block_shape(block) for block in told.blocks],
+        "warnings": list(told.warnings),
+    }
 
 
 def _session(session: Session) -> Shape:

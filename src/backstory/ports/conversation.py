@@ -23,7 +23,7 @@ class ConversationStore(Protocol):
         ...
 
     async def sessions(self, *, limit: int, project: str | None = None) -> list[Session]:
-        """Sessions, the most recently updated first."""
+        """Sessions, the most recently updated first, then by id; of one project, or of all."""
         ...
 
     async def put_messages(self, messages: Sequence[Message]) -> None:
@@ -38,7 +38,8 @@ class ConversationStore(Protocol):
         ...
 
     async def mark_removed(self, message: MessageId, *, at: datetime) -> None:
-        """The host took a message back (undo). It stays as evidence, marked."""
+        """The host took a message back (undo). It stays as evidence, marked; the first mark stays. An unknown message
+        is no error and leaves no trace."""
         ...
 
     async def remove_part(self, part: PartId) -> None:
@@ -46,7 +47,7 @@ class ConversationStore(Protocol):
         ...
 
     async def messages(self, session_id: SessionId, *, limit: int = 1000, offset: int = 0) -> list[Message]:
-        """A session's messages, oldest first, each with its parts."""
+        """A session's messages, oldest first and then by id, each with its parts in the order of their ids."""
         ...
 
     async def count_messages(self) -> int:
@@ -66,7 +67,7 @@ class ConversationStore(Protocol):
         ...
 
     async def recent_blocks(self, *, session: SessionId | None = None, limit: int = 20) -> list[FrozenBlock]:
-        """Blocks, newest first, silent ones included."""
+        """Blocks, newest first, silent and withdrawn ones included; of one session, or of all."""
         ...
 
     async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:

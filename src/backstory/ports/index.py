@@ -8,6 +8,7 @@ from typing import Protocol
 
 from backstory.domain.ids import MemoryId
 from backstory.domain.selection import Selection
+from backstory.errors import InputError
 from backstory.ports.models import EmbeddingModel, Vector
 
 
@@ -62,14 +63,40 @@ class Embedded:
     vector: Vector
 
 
+# A word in more than a fifth of the rows says little and makes FTS5 slow (measured: 276 ms at a million rows); below
+# a thousand rows every word is cheap.
+COMMON_SHARE = 0.2
+COMMON_FROM_DOCUMENTS = 1000
+
+
+def affordable(frequency: Mapping[str, int], *, documents: int) -> tuple[list[str], frozenset[str]]:
+    """The tokens to search for, and those left out because they are nearly everywhere, so that latency stays flat.
+
+    From ``COMMON_FROM_DOCUMENTS`` memories on, tokens that more than ``COMMON_SHARE`` of them hold are left out; the
+    rarest of the known ones always stays. Unknown tokens are in neither.
+    """
+    known = {token: count for token, count in frequency.items() if count}
+    if documents < COMMON_FROM_DOCUMENTS:
+        return list(known), frozenset()
+    rare = [token for token, count in known.items() if count <= COMMON_SHARE * documents]
+    kept = rare or sorted(known, key=lambda token: known[token])[:1]
+    return kept, frozenset(known) - frozenset(kept)
+
+
+def check_length(vector: Vector, model: EmbeddingModel) -> None:
+    """Raise InputError if a vector cannot be this model's."""
+    if len(vector) != model.dimension:
+        raise InputError(f"the vector has {len(vector)} numbers; {model.name} makes {model.dimension}", field="vector")
+
+
 class TextIndex(Protocol):
     """Words to memories. Kept up to date by the store's own commits: there is no moment when a memory is unfindable."""
 
     async def search_text(self, tokens: Sequence[str], selection: Selection, *, limit: int) -> TextSearch:
         """Memories of the selection that hold any of the tokens (as the analyser made them), at most ``limit``.
 
-        No token has special meaning. No tokens, or none that is indexed: no hits. A token that more than a fifth of a
-        large store holds is dropped while rarer ones remain, so that latency stays flat.
+        No token has special meaning. No tokens, or none that is indexed: no hits. Which common ones are left out is
+        ``affordable``. ``matched`` of a hit tells of every token given, dropped ones too.
         """
         ...
 
@@ -83,16 +110,19 @@ class VectorIndex(Protocol):
     async def search_vectors(
         self, vector: Vector, selection: Selection, *, model: EmbeddingModel, limit: int
     ) -> list[VectorHit]:
-        """The nearest memories of the selection, nearest first, exactly: a small project is never starved by a large
-        one. Raises InputError when the vector's length is not the model's dimension."""
+        """The nearest memories of the selection, each once, nearest first, exactly: a small project is never starved
+        by a large one. Similarities may be rounded to three digits. Raises InputError when the vector's length is not
+        the model's dimension."""
         ...
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[Unembedded]:
-        """Memories that are not forgotten and have no vector of this model, newest first."""
+        """Memories that are not forgotten and have no vector of this model and dimension, highest number first."""
         ...
 
     async def put_vectors(self, vectors: Sequence[Embedded], *, model: EmbeddingModel) -> int:
-        """Store vectors; one whose memory changed since (another revision) is skipped. Returns how many were stored."""
+        """Store vectors, in place of those the memories had of this model; one whose memory changed since (another
+        revision) or is unknown is skipped. Returns how many were stored. Raises InputError, and stores none, when a
+        vector's length is not the model's dimension."""
         ...
 
     async def vector_counts(self) -> Mapping[str, int]:

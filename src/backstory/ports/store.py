@@ -16,7 +16,7 @@ from backstory.domain.selection import Selection
 
 
 class Order(StrEnum):
-    """By what a selection is sorted; ties go by number, newest first."""
+    """By what a selection is sorted: by learned date, and by number in the same direction where dates are equal."""
 
     NEWEST = "newest"
     OLDEST = "oldest"
@@ -61,7 +61,7 @@ class MemoryStore(Protocol):
         ...
 
     async def by_number(self, n: int) -> Memory | None:
-        """The memory people call ``#n``, whatever its status or project."""
+        """The memory people call ``#n``, whatever its status or project; None for any number never given."""
         ...
 
     async def select(
@@ -74,17 +74,23 @@ class MemoryStore(Protocol):
         """How many memories are meant."""
         ...
 
-    async def commit(self, change: Change) -> Change:
+    async def commit(self, change: Change, *, absent: Selection | None = None) -> Change:
         """Write all edits of a change and the change itself, or nothing.
 
-        Returns the change as stored: added memories have their number, each written memory its next revision. Raises
-        Conflict when a memory's stored revision is not the one in ``before``, or an added id exists already. When
-        ``change.key`` was committed before, nothing is written and that earlier change is returned.
+        Returns the change as stored: added memories have their number (never given before), each written memory its
+        next revision, 1 for the first. An added memory brings its counters; afterwards only ``record_use`` moves
+        counters and the surfaced and used times, whatever ``after`` says. When ``change.key`` was committed before,
+        nothing is written and that earlier change is returned.
+
+        Raises Conflict when a memory's stored revision is not the one in ``before`` (so also for a memory that stands
+        twice in a change), when an added id or the change's id exists already, and when any memory is selected by
+        ``absent`` at the moment of writing. The last lets a caller add what nobody else has added since it looked.
+        Raises InputError, at its will, for texts with half a character in them (a lone surrogate).
         """
         ...
 
     async def history(self, *, memory: MemoryId | None = None, limit: int = 50) -> list[Change]:
-        """Changes, newest first; of one memory, or of all."""
+        """Changes, newest first by their time, then by id; of one memory, or of all."""
         ...
 
     async def change(self, change_id: ChangeId) -> Change | None:
@@ -113,8 +119,9 @@ class ProjectRegistry(Protocol):
     async def identify(self, sighting: ProjectSighting, *, now: datetime, new_id: ProjectId) -> Project:
         """The project that knows one of the sighting's aliases, or a new one with ``new_id``.
 
-        The strongest known alias decides; aliases not known yet are added to that project. Safe when two processes see
-        a new project at once: both get the same.
+        The strongest known alias decides; aliases not known yet are added to that project, known ones stay where they
+        are. The name stays as first seen, the root follows. Safe when two processes see a new project at once: both get
+        the same. A read-only store answers the same and keeps nothing.
         """
         ...
 

@@ -114,10 +114,11 @@ class ContextBlocks:
         )
         try:
             frozen = await self._backend.conversations.freeze_block(block)
-            await self._count(context, session)
         except BackstoryError as error:
             log.warning("event=freeze_skipped session=%s reason=%s", session, error)
             return text
+        if frozen == block:  # another process may have been first, and has counted then
+            await self._count(context, session)
         return frozen.text or None
 
     async def withdraw(self, message: MessageId) -> None:
@@ -137,19 +138,24 @@ class ContextBlocks:
         return {message: block.text for message, block in blocks.items() if block.text}
 
     async def snapshot(self, viewer: Viewer, *, session: SessionId) -> str | None:
-        """The session's constant text: composed at the first call, the same ever after, until ``renew_snapshot``."""
-        try:
-            known = await self._backend.conversations.snapshot(session)
-            if known is None:
-                known = await self._backend.conversations.freeze_snapshot(await self._new_snapshot(viewer, session))
-        except BackstoryError as error:
-            log.warning("event=snapshot_skipped session=%s reason=%s", session, error)
+        """The session's constant text: composed at the first call, the same ever after, until ``renew_snapshot``.
+
+        None, and nothing kept, while injection is switched off. Raises what the store raises: an answer would hold for
+        the session, so the host goes without for one request and asks again.
+        """
+        if not self._policy.inject:
             return None
+        known = await self._backend.conversations.snapshot(session)
+        if known is None:
+            known = await self._backend.conversations.freeze_snapshot(await self._new_snapshot(viewer, session))
         return known.text or None
 
     async def renew_snapshot(self, session: SessionId) -> None:
         """Let the next request of the session compose its snapshot anew (after a compaction)."""
-        await self._backend.conversations.thaw_snapshot(session)
+        try:
+            await self._backend.conversations.thaw_snapshot(session)
+        except BackstoryError as error:
+            log.warning("event=thaw_skipped session=%s reason=%s", session, error)
 
     async def _compose(self, recalled: Recalled, viewer: Viewer) -> Context:
         if not recalled.results:
@@ -172,7 +178,7 @@ class ContextBlocks:
         return Context(text=block.text, shown=_shown(block, offerable))
 
     async def _new_snapshot(self, viewer: Viewer, session: SessionId) -> FrozenSnapshot:
-        memories = await self._always_offered(viewer) if self._policy.inject else []
+        memories = await self._always_offered(viewer)
         block = snapshot_block(
             memories,
             budget_tokens=self._policy.snapshot_budget_tokens,
@@ -201,15 +207,15 @@ class ContextBlocks:
         return lambda project_id: projects[project_id].name if project_id in projects else "unknown"
 
     async def _count(self, context: Context, session: SessionId) -> None:
-        if context.shown:
+        if not context.shown:
+            return
+        shown = tuple(item.memory for item in context.shown)
+        try:
             await self._backend.memories.record_use(
-                Use(
-                    memories=tuple(item.memory for item in context.shown),
-                    at=self._clock.now(),
-                    session=session,
-                    surfaced=True,
-                )
+                Use(memories=shown, at=self._clock.now(), session=session, surfaced=True)
             )
+        except BackstoryError as error:
+            log.warning("event=count_skipped session=%s reason=%s", session, error)
 
 
 def _shown(block: Block, results: list[Result]) -> tuple[ShownMemory, ...]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from backstory.domain.admission import admit_evidence
+from backstory.domain.capture import Captured as Request
 from backstory.domain.capture import capture
 from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.echo import is_echo, strip_injected
@@ -23,16 +27,18 @@ from backstory.services.remember import Draft, Remember, Remembered
 
 CAPTURED_TAG = "user-requested"
 _RECENT_BLOCKS = 20
+_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A user's message as it is typed, before the model sees it."""
+    """A user's message, before the model sees it. ``typed`` False: an agent wrote it, as for a sub-agent."""
 
     text: str
     message: MessageId
     session: SessionId
     agent: str | None = None
+    typed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +67,7 @@ class Conversations:
         A prompt delivered again stores nothing more. Text that we injected ourselves is never captured. A statement
         that cannot be stored (too long, all private) is refused with a reason and does not stop the others.
         """
-        if not self._capture:
-            return Captured()
-        found = capture(strip_injected(strip_private(prompt.text)))
+        found = self._requests(prompt)
         if not found:
             return Captured()
         shown = [block.text for block in await self._store.recent_blocks(session=prompt.session, limit=_RECENT_BLOCKS)]
@@ -76,17 +80,25 @@ class Conversations:
             draft = Draft(
                 content=item.content,
                 kind=item.kind,
-                tags=(CAPTURED_TAG,),
-                origin=Origin.USER,
+                tags=(CAPTURED_TAG,) if prompt.typed else (),
+                origin=Origin.USER if prompt.typed else Origin.AGENT,
                 source=Source.CAPTURED,
                 provenance=Provenance(session=prompt.session, messages=(prompt.message,), agent=prompt.agent),
                 key=f"capture:{prompt.message}:{position}",
             )
+            author = Author.USER if prompt.typed else Author.AGENT
             try:
-                remembered.append(await self._remember.remember(draft, viewer=viewer, author=Author.USER))
+                remembered.append(await self._remember.remember(draft, viewer=viewer, author=author))
             except InputError as error:
                 refused.append(str(error))
         return Captured(remembered=tuple(remembered), refused=tuple(refused))
+
+    def asks(self, prompt: Prompt) -> bool:
+        """Whether the prompt asks for anything to be remembered."""
+        return bool(self._requests(prompt))
+
+    def _requests(self, prompt: Prompt) -> list[Request]:
+        return capture(strip_injected(strip_private(prompt.text))) if self._capture else []
 
     async def take_session(self, session: Session) -> None:
         """Add a session, or bring it up to date."""
@@ -99,10 +111,24 @@ class Conversations:
         if self._archive and messages:
             await self._store.put_messages([_cleaned_message(message) for message in messages])
 
-    async def take_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
-        """Add a part, or replace it."""
+    async def take_part(self, part: Part, *, message: MessageId, session: SessionId, role: Role | None = None) -> None:
+        """Add a part, or replace it. ``role`` is who speaks; None when that is not known."""
         if self._archive:
-            await self._store.put_part(_cleaned(part, None), message=message, session=session)
+            await self._store.put_part(_cleaned(part, role), message=message, session=session)
+
+    async def mark_missing(self, session: SessionId, history: Sequence[Message]) -> None:
+        """Mark what the host took back unheard: kept messages between the first and last of its ``history``, but not
+        in it."""
+        if not self._archive or not history:
+            return
+        told = {message.id for message in history}
+        times = [message.created_at for message in history]
+        offset = 0
+        while kept := await self._store.messages(session, limit=_PAGE, offset=offset):
+            for message in kept:
+                if message.id not in told and min(times) <= message.created_at <= max(times):
+                    await self._store.mark_removed(message.id, at=self._clock.now())
+            offset += len(kept)
 
     async def message_removed(self, message: MessageId) -> None:
         """The host took a message back."""
@@ -126,7 +152,26 @@ def _cleaned_message(message: Message) -> Message:
 
 
 def _cleaned(part: Part, role: Role | None) -> Part:
-    """A part without secrets, private text and our own blocks, whoever wrote it."""
-    text = admit_evidence(strip_injected(part.text) if role is not Role.ASSISTANT else part.text)
-    detail = None if part.detail is None else admit_evidence(part.detail)
+    """A part without secrets and private text, whoever wrote it, and a user's without our own blocks."""
+    pasted = part.kind == "text" and role is not Role.ASSISTANT
+    text = admit_evidence(strip_injected(part.text) if pasted else part.text)
+    detail = None if part.detail is None else _cleaned_detail(part.detail)
     return replace(part, text=text, detail=detail)
+
+
+def _cleaned_detail(detail: str) -> str:
+    """JSON, cleaned text by text, since JSON writes line breaks and quotes in signs of its own; then as a whole, since
+    a secret's name may be the key and the secret the value."""
+    with contextlib.suppress(ValueError, RecursionError):  # not JSON after all: cleaned as the text it is
+        detail = json.dumps(_cleaned_json(json.loads(detail)), ensure_ascii=False)
+    return admit_evidence(detail)
+
+
+def _cleaned_json(value: Any) -> Any:  # Any: JSON of any shape
+    if isinstance(value, str):
+        return admit_evidence(value)
+    if isinstance(value, dict):
+        return {admit_evidence(key): _cleaned_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned_json(item) for item in value]
+    return value

@@ -79,13 +79,17 @@ class Inspection:
         )
 
     async def history(self, viewer: Viewer, *, ref: str | None = None, limit: int = 20) -> list[Change]:
-        """Changes the viewer may see, newest first; of one memory or of all."""
+        """Changes the viewer may see, newest first; of one memory or of all.
+
+        Seen is what is in sight at each stage and still is: a memory made local-only takes its past with it.
+        """
         memory = None if ref is None else await self._reference.find(ref, viewer, deleted=True)
         if memory is not None:
-            return await self._backend.memories.history(memory=memory.id, limit=limit)
-        changes = await self._backend.memories.history(limit=limit * 5)
-        seen = [change for change in changes if all(visible(edit.after, viewer) for edit in change.edits)]
-        return seen[:limit]
+            changes = await self._backend.memories.history(memory=memory.id, limit=limit)
+        else:
+            changes = await self._backend.memories.history(limit=limit * 5)
+        current = await self._backend.memories.get([edit.after.id for change in changes for edit in change.edits])
+        return [change for change in changes if _may_see(change, current, viewer)][:limit]
 
     async def statistics(self, viewer: Viewer) -> Statistics:
         """Counts for ``status``."""
@@ -131,3 +135,13 @@ class Inspection:
             for item in block.shown
             if item.memory == memory_id
         )
+
+
+def _may_see(change: Change, current: Mapping[MemoryId, Memory], viewer: Viewer) -> bool:
+    images = [
+        image
+        for edit in change.edits
+        for image in (edit.before, edit.after, current.get(edit.after.id))
+        if image is not None
+    ]
+    return all(visible(image, viewer) for image in images)

@@ -42,6 +42,7 @@ class Maintenance:
         if self._embedder is None:
             return EmbeddingReport(model=None, embedded=0, stopped_because=self._no_embedder)
         done = 0
+        complete = False
         try:
             model = await self._embedder.model()
             while at_most is None or done < at_most:
@@ -49,6 +50,7 @@ class Maintenance:
                     model=model, limit=BATCH if at_most is None else min(BATCH, at_most - done)
                 )
                 if not missing:
+                    complete = True
                     break
                 vectors = await self._embedder.embed([item.text for item in missing])
                 ready = [
@@ -64,7 +66,7 @@ class Maintenance:
                     break  # all of them changed meanwhile, or none can be embedded; the next run looks again
         except ModelError as error:
             return EmbeddingReport(model=None, embedded=done, stopped_because=str(error))
-        dropped = await self._drop_others(model.name) if at_most is None else 0
+        dropped = await self._drop_others(model.name) if complete else 0
         return EmbeddingReport(model=model.name, embedded=done, dropped=dropped)
 
     async def _drop_others(self, keep: str) -> int:

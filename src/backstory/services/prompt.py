@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 
+from backstory.domain.context_block import with_notes
 from backstory.domain.scope import Viewer
 from backstory.errors import BackstoryError
 from backstory.services.context_block import ContextBlocks
 from backstory.services.conversation import Captured, Conversations, Prompt
 
 log = logging.getLogger(__name__)
+
+_NOT_STORED = "What this message asks to be remembered could NOT be stored: memory is not available. Say so."
 
 
 class Prompts:
@@ -32,12 +35,16 @@ class Prompts:
         notes = await self._capture(prompt, viewer)
         return await self._blocks.freeze(context, notes=notes, message=prompt.message, session=prompt.session)
 
+    def without_store(self, prompt: Prompt) -> str | None:
+        """The text beside a message when there is no store to ask: only what the user must know, or None."""
+        return with_notes(None, [_NOT_STORED] if self._conversations.asks(prompt) else [])
+
     async def _capture(self, prompt: Prompt, viewer: Viewer) -> list[str]:
         try:
             captured = await self._conversations.capture(prompt, viewer)
         except BackstoryError as error:
             log.warning("event=capture_failed session=%s reason=%s", prompt.session, error)
-            return ["What this message asks to be remembered could NOT be stored: memory is not available. Say so."]
+            return [_NOT_STORED]
         return _notes(captured)
 
 

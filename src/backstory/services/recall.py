@@ -20,10 +20,10 @@ from backstory.domain.ranking import (
 )
 from backstory.domain.relevance import REQUESTED, Threshold, judge
 from backstory.domain.scope import Viewer
-from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection
+from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection, selects
 from backstory.domain.text import QueryTerm, analyse_query, normalise
 from backstory.domain.time_range import TimeRange
-from backstory.errors import InputError, ModelError
+from backstory.errors import InputError, ModelError, StoreError
 from backstory.ports.backend import Backend
 from backstory.ports.index import TextSearch
 from backstory.ports.models import Embedder
@@ -84,9 +84,13 @@ class Recalled:
 
 @dataclass(slots=True)
 class _Evidence:
-    """What the indexes found: for each memory its word match and its similarity."""
+    """What the indexes found: for each memory its word match and its similarity.
+
+    ``no_words`` is the match of a memory that holds none of the query's words.
+    """
 
     words: dict[MemoryId, WordMatch] = field(default_factory=dict)
+    no_words: WordMatch = NO_WORDS
     similarity: dict[MemoryId, float] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -116,7 +120,7 @@ class Recall:
         evidence = _Evidence()
         await self._search_words(terms, selection, evidence)
         await self._search_meaning(text, query, selection, evidence)
-        scored = await self._score(evidence, query)
+        scored = await self._score(evidence, query, selection)
         verdict = judge([result.score for result in scored], query.threshold)
         passed = _collapse([scored[position] for position in verdict.passed])
         return Recalled(
@@ -127,17 +131,21 @@ class Recall:
         )
 
     async def recall_and_count(self, query: Query) -> Recalled:
-        """Answer a query on somebody's request, and count the memories shown as recalled."""
+        """Answer a query on somebody's request, and count the memories shown as recalled.
+
+        A store that is full or busy can still be read: counting is left out then, and only the log says so.
+        """
         recalled = await self.recall(query)
         if recalled.results and not self._backend.memories.capabilities.read_only:
-            await self._backend.memories.record_use(
-                Use(
-                    memories=tuple(result.memory.id for result in recalled.results),
-                    at=self._clock.now(),
-                    session=query.viewer.session,
-                    surfaced=False,
-                )
-            )
+            shown = tuple(result.memory.id for result in recalled.results)
+            use = Use(memories=shown, at=self._clock.now(), session=query.viewer.session, surfaced=False)
+            try:
+                await self._backend.memories.record_use(use)
+            except StoreError as error:
+                import logging
+
+                log = logging.getLogger(__name__)
+                log.warning("event=count_skipped session=%s reason=%s", query.viewer.session, error)
         return recalled
 
     def _selection(self, query: Query) -> Selection:
@@ -161,6 +169,7 @@ class Recall:
     async def _search_words(self, terms: Sequence[QueryTerm], selection: Selection, evidence: _Evidence) -> None:
         search = await self._backend.text.search_text([term.token for term in terms], selection, limit=_CANDIDATES)
         statistics = _statistics(search)
+        evidence.no_words = match_words(terms, held={}, length=0, statistics=statistics)
         for hit in search.hits:
             evidence.words[hit.id] = match_words(terms, held=hit.matched, length=hit.length, statistics=statistics)
 
@@ -194,7 +203,7 @@ class Recall:
             return
         evidence.similarity.update((hit.id, hit.similarity) for hit in hits)
 
-    async def _score(self, evidence: _Evidence, query: Query) -> list[Result]:
+    async def _score(self, evidence: _Evidence, query: Query, selection: Selection) -> list[Result]:
         ids = list(dict.fromkeys([*evidence.words, *evidence.similarity]))
         memories = await self._backend.memories.get(ids)
         # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list,
@@ -203,9 +212,11 @@ class Recall:
         beyond = min(evidence.similarity.values()) if full else None
         results = []
         for memory_id, memory in memories.items():
+            if not selects(selection, memory):
+                continue  # forgotten, replaced or made local-only since the index found it
             score = score_memory(
                 memory,
-                words=evidence.words.get(memory_id, NO_WORDS),
+                words=evidence.words.get(memory_id, evidence.no_words),
                 similarity=evidence.similarity.get(memory_id, beyond),
                 project=query.viewer.project,
                 now=self._clock.now(),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from backstory.domain.ids import MemoryId, is_ulid, parse_number
-from backstory.domain.memory import Deleted, Memory, Visibility
-from backstory.domain.scope import Viewer, may_change, visible
+from backstory.domain.memory import Deleted, Memory, Sensitivity, Visibility
+from backstory.domain.scope import Audience, Viewer, may_change, visible
 from backstory.domain.selection import WITH_SUPERSEDED, Selection
 from backstory.errors import AmbiguousMatch, NotFound, OutOfScope
 from backstory.ports.store import MemoryStore, ProjectRegistry
@@ -29,6 +29,8 @@ class Reference:
         if memory is None:
             memory = await self._by_text(ref, viewer, field=field)
         if not visible(memory, viewer):
+            if memory.sensitivity is Sensitivity.LOCAL_ONLY and viewer.audience is not Audience.PERSON:
+                raise NotFound(f"there is no memory #{memory.n}")
             raise OutOfScope(await self._elsewhere(memory))
         if isinstance(memory.status, Deleted) and not deleted:
             raise NotFound(f"memory #{memory.n} was forgotten; `backstory undo` or `backstory history` bring it back")

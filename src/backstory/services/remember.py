@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -11,11 +11,13 @@ from backstory.domain.capture import guess_kind
 from backstory.domain.history import Action, Author, Change, Edit, undo_edits
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import (
+    Deleted,
     Kind,
     Memory,
     Revision,
     Sensitivity,
     Source,
+    Superseded,
     Tier,
     Times,
     Visibility,
@@ -28,9 +30,9 @@ from backstory.domain.memory import (
     supersede,
 )
 from backstory.domain.provenance import Origin, Provenance, may_supersede, trust
-from backstory.domain.scope import Viewer
+from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
-from backstory.errors import InputError, NotFound, OutOfScope
+from backstory.errors import Conflict, InputError, NotFound, OutOfScope
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
 from backstory.services.reference import Reference
@@ -40,6 +42,9 @@ LONG_MEMORY_CHARS = 700  # above this, a memory is stored but the writer is told
 AREA_MAX_CHARS = 200
 ISSUE_MAX_CHARS = 200
 REASON_MAX_CHARS = 500
+# Somebody who lost the race once finds the winner's memory at the next look; more often only under many writers.
+_ATTEMPTS = 20
+_UNDO_SEARCHED = (50, 500, 5000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +94,24 @@ class Remember:
     async def remember(self, draft: Draft, *, viewer: Viewer, author: Author) -> Remembered:
         """Store a statement.
 
-        A text that is known already (same words, whatever case and spacing) with the same visibility is confirmed
-        instead. Raises InputError (too long, empty, private, bad tag), NotFound or OutOfScope for ``supersedes``.
+        A text that is known already (same words, whatever case and spacing) to the same readers is confirmed instead,
+        also when several processes say it at once: one stores it, the others confirm. Raises InputError (too long,
+        empty, private, bad tag), NotFound or OutOfScope for ``supersedes``.
         """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._remember(draft, viewer=viewer, author=author)
+            except Conflict:
+                continue  # decided on what is not so any more; look again
+        return await self._remember(draft, viewer=viewer, author=author)
+
+    async def _remember(self, draft: Draft, *, viewer: Viewer, author: Author) -> Remembered:
         now = self._clock.now()
         admitted = admit(draft.content, field="content", limits=self._limits)
         memory = self._new_memory(draft, admitted.text, viewer=viewer, now=now)
         notes = _notes(memory, admitted.secrets, private_removed=admitted.private_removed)
         old = await self._replaced(draft, memory, viewer)
-        known = None if old else await self._known(memory, viewer, now)
+        known = None if old else await self._known(memory, now)
         if known is not None:
             said_again = _said_again(known, memory, now=now)
             change = await self._commit(Action.CONFIRM, author, viewer, [(known, said_again)], key=draft.key)
@@ -105,7 +119,9 @@ class Remember:
         edits: list[tuple[Memory | None, Memory]] = [(None, memory)]
         if old is not None:
             edits.append((old, supersede(old, by=memory.id, now=now)))
-        change = await self._commit(Action.SUPERSEDE if old else Action.ADD, author, viewer, edits, key=draft.key)
+        absent = None if old else _same_for_same_readers(memory, now)
+        action = Action.SUPERSEDE if old else Action.ADD
+        change = await self._commit(action, author, viewer, edits, key=draft.key, absent=absent)
         stored = change.edits[0].after
         fresh = stored.id == memory.id
         return Remembered(memory=stored, change=change, fresh=fresh, superseded=old, notes=notes)
@@ -117,19 +133,43 @@ class Remember:
         memory = await self._reference.find_changeable(ref, viewer)
         now = self._clock.now()
         updated = revise(memory, self._admitted(revision), now=now)
+        if updated.visibility is not memory.visibility:
+            updated = self._moved(updated, viewer)
+        if updated.tier is Tier.TEMPORARY and updated.expires_at is None:
+            updated = replace(updated, expires_at=now + DEFAULT_TEMPORARY)
         return await self._commit(Action.UPDATE, author, viewer, [(memory, updated)], reason=reason)
 
     async def forget(self, refs: Sequence[str], *, viewer: Viewer, author: Author, reason: str | None = None) -> Change:
-        """Hide memories; what they had superseded becomes current again. One change, undoable."""
+        """Hide memories; what they had superseded becomes current again, or passes to what superseded them. One change,
+        undoable."""
         now = self._clock.now()
         chosen = {memory.id: memory for memory in [await self._reference.find_changeable(ref, viewer) for ref in refs]}
         edits = [(memory, forget(memory, now=now, reason=reason)) for memory in chosen.values()]
         for memory in chosen.values():
             older = await self._store.select(
-                Selection(viewer=viewer, now=now, states=EVERY_STATE, superseded_by=memory.id), limit=100
+                Selection(viewer=viewer, now=now, states=EVERY_STATE, superseded_by=memory.id), limit=10_000
             )
-            edits += [(old, reactivate(old)) for old in older if old.id not in chosen]
+            heir = await self._heir(memory, chosen)
+            edits += [
+                (old, reactivate(old) if heir is None else supersede(old, by=heir, now=now))
+                for old in older
+                if old.id not in chosen and self._reference.changeable(old, viewer)
+            ]
         return await self._commit(Action.FORGET, author, viewer, edits, reason=reason)
+
+    async def _heir(self, memory: Memory, forgotten: Mapping[MemoryId, Memory]) -> MemoryId | None:
+        """What takes the place of a memory that is being forgotten: the first of its successors that stays."""
+        seen = {memory.id}
+        while isinstance(memory.status, Superseded) and memory.status.by not in seen:
+            by = memory.status.by
+            seen.add(by)
+            successor = forgotten.get(by) or (await self._store.get([by])).get(by)
+            if successor is None:
+                return None
+            if by not in forgotten and not isinstance(successor.status, Deleted):
+                return by
+            memory = successor
+        return None
 
     async def pin(self, ref: str, *, pinned: bool, viewer: Viewer, author: Author) -> Change:
         """Pin or unpin a memory."""
@@ -168,7 +208,6 @@ class Remember:
                 edits=edits,
                 session=viewer.session,
                 undoes=change.id,
-                key=f"undo:{change.id}",
             )
         )
 
@@ -178,13 +217,26 @@ class Remember:
             if change is None:
                 raise NotFound(f"there is no change {change_id}; `backstory history` lists them")
             return change
-        undone = set[ChangeId | None]()
-        for change in await self._store.history(limit=200):
-            undone.add(change.undoes)
-            mine = all(self._reference.changeable(edit.after, viewer) for edit in change.edits)
-            if change.action is not Action.UNDO and change.id not in undone and mine:
-                return change
+        for limit in _UNDO_SEARCHED:
+            changes = await self._store.history(limit=limit)
+            found = self._newest_to_undo(changes, viewer)
+            if found is not None:
+                return found
+            if len(changes) < limit:
+                break
         raise NotFound("there is nothing to undo in this project")
+
+    def _newest_to_undo(self, changes: Sequence[Change], viewer: Viewer) -> Change | None:
+        """An undo is not undone by itself, and one that was undone by name no longer counts."""
+        undone = set[ChangeId]()
+        for change in changes:
+            if change.id in undone:
+                continue
+            if change.undoes is not None:
+                undone.add(change.undoes)
+            elif all(self._reference.changeable(edit.after, viewer) for edit in change.edits):
+                return change
+        return None
 
     async def _replaced(self, draft: Draft, memory: Memory, viewer: Viewer) -> Memory | None:
         if draft.supersedes is None:
@@ -194,9 +246,8 @@ class Remember:
             raise OutOfScope(f"memory #{old.n} was said by the user; text from {memory.origin.value} cannot replace it")
         return old
 
-    async def _known(self, memory: Memory, viewer: Viewer, now: datetime) -> Memory | None:
-        same = await self._store.select(Selection(viewer=viewer, now=now, same_text=memory.content), limit=10)
-        return next((known for known in same if _same_place(known, memory)), None)
+    async def _known(self, memory: Memory, now: datetime) -> Memory | None:
+        return next(iter(await self._store.select(_same_for_same_readers(memory, now), limit=1)), None)
 
     def _new_memory(self, draft: Draft, content: str, *, viewer: Viewer, now: datetime) -> Memory:
         tier = draft.tier or (Tier.TEMPORARY if draft.expires_in else Tier.ARCHIVAL)
@@ -225,6 +276,17 @@ class Remember:
             times=Times(learned=now, updated=now, confirmed=now),
         )
 
+    def _moved(self, memory: Memory, viewer: Viewer) -> Memory:
+        """A memory whose visibility was changed from here: it belongs here now, or its readers would be nobody."""
+        self._check_place(memory.visibility, viewer)
+        match memory.visibility:
+            case Visibility.GLOBAL:
+                return memory
+            case Visibility.PROJECT:
+                return replace(memory, project=viewer.project)
+            case Visibility.SESSION:
+                return replace(memory, project=viewer.project, session=viewer.session)
+
     def _check_place(self, visibility: Visibility, viewer: Viewer) -> None:
         if visibility is Visibility.PROJECT and viewer.project is None:
             raise InputError("visibility is project, but there is no project here; use global", field="visibility")
@@ -252,6 +314,7 @@ class Remember:
         *,
         reason: str | None = None,
         key: str | None = None,
+        absent: Selection | None = None,
     ) -> Change:
         return await self._store.commit(
             Change(
@@ -263,7 +326,8 @@ class Remember:
                 reason=_label(reason, "reason", REASON_MAX_CHARS),
                 session=viewer.session,
                 key=key,
-            )
+            ),
+            absent=absent,
         )
 
 
@@ -271,20 +335,35 @@ def _last(change: Change) -> Memory:
     return change.edits[-1].after
 
 
-def _same_place(known: Memory, new: Memory) -> bool:
-    """Whether two memories are for the same readers. A text about one session stays apart from another session's."""
-    if known.visibility is not new.visibility or known.sensitivity is not new.sensitivity:
-        return False
-    if known.visibility is Visibility.GLOBAL:
-        return True
-    return known.project == new.project and (known.visibility is Visibility.PROJECT or known.session == new.session)
+def _same_for_same_readers(memory: Memory, now: datetime) -> Selection:
+    """The current memories with the text of this one for just its readers: everybody, its project, or its session."""
+    project = memory.project if memory.visibility is Visibility.PROJECT else None
+    session = memory.session if memory.visibility is Visibility.SESSION else None
+    return Selection(
+        viewer=Viewer(project=project, session=session, audience=Audience.PERSON),
+        now=now,
+        same_text=memory.content,
+        visibility=memory.visibility,
+        sensitivity=memory.sensitivity,
+    )
 
 
 def _said_again(known: Memory, new: Memory, *, now: datetime) -> Memory:
-    """A known memory, confirmed: it gains the new tags and pin, and the better origin of the two."""
+    """A known memory, confirmed: it gains the new labels and pin, the better origin and the longer life of the two."""
+    confirmed = confirm(known, now=now)
     origin = new.origin if trust(new.origin) > trust(known.origin) else known.origin
-    tags = admit_tags(tuple(dict.fromkeys((*known.tags, *new.tags)))[:MAX_TAGS])
-    return replace(confirm(known, now=now), origin=origin, tags=tags, pinned=known.pinned or new.pinned)
+    stays = known.expires_at is None or new.expires_at is None
+    expires = None if stays else max(filter(None, (confirmed.expires_at, new.expires_at)))
+    return replace(
+        confirmed,
+        origin=origin,
+        tags=admit_tags(tuple(dict.fromkeys((*known.tags, *new.tags)))[:MAX_TAGS]),
+        area=known.area or new.area,
+        issue=known.issue or new.issue,
+        pinned=known.pinned or new.pinned,
+        tier=new.tier if known.tier is Tier.TEMPORARY or new.tier is Tier.CORE else known.tier,
+        expires_at=expires,
+    )
 
 
 def _label(text: str | None, field_name: str, max_chars: int) -> str | None:

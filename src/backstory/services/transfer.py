@@ -7,20 +7,21 @@ from dataclasses import dataclass, field, replace
 
 from backstory.codecs.jsonl import decode_lines, encode_lines
 from backstory.codecs.record import format_time
-from backstory.domain.admission import TextLimits, admit, admit_tags
+from backstory.domain.admission import TextLimits, admit, admit_label, admit_tags
 from backstory.domain.history import Action, Author, Change, Edit
-from backstory.domain.ids import ChangeId
-from backstory.domain.memory import Memory, Sensitivity, Visibility
-from backstory.domain.provenance import Origin, trust
-from backstory.domain.scope import Viewer
+from backstory.domain.ids import ChangeId, MemoryId
+from backstory.domain.memory import Active, Expired, Memory, Sensitivity, Visibility
+from backstory.domain.provenance import Origin, lowest, may_supersede, trust
+from backstory.domain.scope import Viewer, may_change
 from backstory.domain.selection import EVERY_STATE, WITH_SUPERSEDED, Selection
-from backstory.errors import InputError
+from backstory.errors import InputError, OutOfScope
 from backstory.ports.backend import Backend
 from backstory.ports.store import Order
 from backstory.ports.system import Clock, IdSource
 
 _PAGE = 500
 _BATCH = 200
+_LABEL_MAX_CHARS = 200
 
 
 @dataclass(slots=True)
@@ -33,6 +34,25 @@ class ImportReport:
     newer_here: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     changes: list[ChangeId] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """What one import may do."""
+
+    viewer: Viewer
+    keep_projects: bool
+    trusted: bool
+
+    def check(self, known: Memory, arriving: Memory) -> None:
+        """Raise OutOfScope where a file must not change a memory: in another project, or over the user's own words.
+
+        Otherwise a file could put words into the user's mouth by naming the id of a memory.
+        """
+        if not self.keep_projects and not may_change(known, self.viewer):
+            raise OutOfScope(f"#{known.n} belongs to another project; it can only be imported with its project kept")
+        if not may_supersede(arriving.origin, known.origin):
+            raise OutOfScope(f"#{known.n} was said by the user here; only a file that is vouched for may change it")
 
 
 class Transfer:
@@ -73,15 +93,19 @@ class Transfer:
         reported; none stops the rest.
         """
         report = ImportReport()
+        rules = _Rules(viewer=viewer, keep_projects=keep_projects, trusted=trusted)
         edits: list[Edit] = []
+        seen: set[MemoryId] = set()
         for line in decode_lines(lines):
             if line.memory is None:
                 report.refused.append(f"line {line.number}: {line.error}")
                 continue
             try:
-                memory = self._admitted(line.memory, viewer, keep_projects=keep_projects, trusted=trusted)
-                edit = await self._edit(memory, report)
-            except InputError as error:
+                if line.memory.id in seen:
+                    raise InputError(f"the id {line.memory.id} stands twice; the first line counts", field="id")
+                seen.add(line.memory.id)
+                edit = await self._edit(self._admitted(line.memory, rules), rules, report)
+            except (InputError, OutOfScope) as error:
                 report.refused.append(f"line {line.number}: {error}")
                 continue
             if edit is not None:
@@ -92,12 +116,14 @@ class Transfer:
             await self._commit(edits, viewer, report)
         return report
 
-    async def _edit(self, memory: Memory, report: ImportReport) -> Edit | None:
+    async def _edit(self, memory: Memory, rules: _Rules, report: ImportReport) -> Edit | None:
         known = (await self._backend.memories.get([memory.id])).get(memory.id)
         if known is None:
             report.added += 1
             return Edit(before=None, after=replace(memory, n=0, revision=0))
-        arriving = replace(memory, n=known.n, revision=known.revision, counters=known.counters, origin=known.origin,
+        # new words come with their own origin: a file's text never gains the trust of the text it replaces
+        origin = known.origin if memory.content == known.content else lowest((known.origin, memory.origin))
+        arriving = replace(memory, n=known.n, revision=known.revision, counters=known.counters, origin=origin,
                            project=known.project, times=replace(memory.times, surfaced=known.times.surfaced,
                                                                used=known.times.used))  # fmt: skip
         if arriving == known:
@@ -110,18 +136,26 @@ class Transfer:
             else:
                 report.newer_here.append(f"#{known.n} was changed here on {format_time(known.times.updated)}; kept")
             return None
+        rules.check(known, arriving)
         report.updated += 1
         return Edit(before=known, after=arriving)
 
-    def _admitted(self, memory: Memory, viewer: Viewer, *, keep_projects: bool, trusted: bool) -> Memory:
+    def _admitted(self, memory: Memory, rules: _Rules) -> Memory:
         limits = TextLimits(min_chars=1, max_chars=max(self._limits.max_chars, 100_000))
         content = admit(memory.content, field="content", limits=limits).text
-        project = memory.project if keep_projects else viewer.project
+        project = memory.project if rules.keep_projects else rules.viewer.project
         if memory.visibility is not Visibility.GLOBAL and project is None:
             raise InputError("a project's memory can only be imported inside a project", field="project")
-        too_high = trust(memory.origin) > trust(Origin.IMPORTED) and not trusted
-        origin = Origin.IMPORTED if too_high else memory.origin
-        return replace(memory, content=content, tags=admit_tags(memory.tags), project=project, origin=origin)
+        too_high = trust(memory.origin) > trust(Origin.IMPORTED) and not rules.trusted
+        return replace(
+            _without_expired(memory),
+            content=content,
+            tags=admit_tags(memory.tags),
+            area=_label(memory.area, "area"),
+            issue=_label(memory.issue, "issue"),
+            project=project,
+            origin=Origin.IMPORTED if too_high else memory.origin,
+        )
 
     async def _commit(self, edits: list[Edit], viewer: Viewer, report: ImportReport) -> None:
         change = await self._backend.memories.commit(
@@ -136,3 +170,14 @@ class Transfer:
         )
         report.changes.append(change.id)
         edits.clear()
+
+
+def _without_expired(memory: Memory) -> Memory:
+    """Expiry is derived from a date, never stored: a file that says so gets the date."""
+    if not isinstance(memory.status, Expired):
+        return memory
+    return replace(memory, status=Active(), expires_at=memory.expires_at or memory.status.since)
+
+
+def _label(text: str | None, field: str) -> str | None:
+    return None if text is None else admit_label(text, field=field, max_chars=_LABEL_MAX_CHARS)

@@ -106,6 +106,8 @@ def test_every_shared_row_of_text_hygiene_holds() -> None:
         ("\x9b31mred\x9b0m", "red"),
         ("\x1b\x00[31mred", "red"),
         ("\x1b]never closed", "never closed"),
+        ("\x1b[<0;12;7Mclick", "click"),
+        ("\x1b <b \x1b[<b \x1b]<b\x07", " <b <b <b"),
         ("\ud83d\ude80 up", "🚀 up"),
         ("\ude80\ud83d", "\ufffd\ufffd"),
         ("שלום \u202ahi\u202c 👩\u200d🚀", "שלום \u202ahi\u202c 👩\u200d🚀"),
@@ -132,8 +134,19 @@ def test_a_secret_inside_a_private_passage_is_only_private() -> None:
     assert admit(f"see <private>{TOKEN}</private>", limits=LIMITS).secrets == ()
 
 
-def test_a_tag_torn_by_control_characters_is_a_tag() -> None:
-    assert content("see <pri\x00vate>heron") == "see [private]"
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "<pri\x00vate>",
+        "<pri\x1b[0mvate>",
+        "\x1b<private>",
+        "\x1b[<private>",
+        "\x1b]<private>\x07",
+        "\x1b[<p\x00rivate>",
+    ],
+)
+def test_control_characters_never_hide_a_private_tag(tag: str) -> None:
+    assert "heron" not in content(f"see {tag}heron</private>")
 
 
 def test_refusals_name_the_size_and_the_limit() -> None:

@@ -196,6 +196,8 @@ def test_questions_negations_and_talk_about_memory_are_not_requests(text: str) -
         "remember: true",
         "<private>ok. Remember that x is y</private>",
         "<PRIVATE>\nremember that x is y",
+        "< private >a<private>b</private>\nRemember that x is y.</ private>",
+        "see `<private>` here. Remember that x is y. </private>",
     ],
 )
 def test_what_is_shown_or_private_is_never_a_request(text: str) -> None:
@@ -214,6 +216,12 @@ def test_content_that_is_private_as_a_whole_gives_nothing_but_a_private_part_sta
     assert kept("Remember that Jo's badge is <private>9-9-9</private>, not mine") == [
         "Jo's badge is <private>9-9-9</private>, not mine"
     ]
+
+
+def test_half_a_private_region_is_left_out_of_the_content() -> None:
+    assert kept("Remember that the vault is <private>behind\n\nthe shelf</private>") == ["the vault is"]
+    assert "behind" not in kept("Remember that the vault is `<private>` behind\n\nthe shelf</private>")[0]
+    assert kept("Remember that the vault is <private>behind the shelf") == ["the vault is <private>behind the shelf"]
 
 
 def test_a_prompt_wrapped_in_quotes_by_its_host_is_read_without_them() -> None:
@@ -317,7 +325,8 @@ def test_a_megabyte_of_anything_takes_a_fraction_of_a_second(name: str) -> None:
 UNITS = (
     *("remember ", "remember that\n", "remember that a is b. ", "remember that a: ", "(remember that a:) ", "please, "),
     *("please\n", "fix a and ", "remember this ", '"a ', "'a ", "'a'a ", "\u201c", "\u2018a", "`a", "``a` ", "```\n"),
-    *("<a>", "</a><b ", "<!--", "/*\n", "<private>", "(", "- a\n", "  - a\n", "> a\n", "\n", " \n", "1. ", "? can "),
+    *("<a>", "</a><b ", "<!--", "/*\n", "<private>", "`<private>`", "(", ")", "- a\n", "  - a\n", "> a\n", "\n"),
+    *(" \n", "1. ", "? can "),
     *("*", "ERROR: a\n", "a.b:1: c\n", "记住，", "\u0130"),
 )
 

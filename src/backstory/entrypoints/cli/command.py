@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,16 +25,17 @@ class _Shared(click.Command):
         """Parse, and refuse arguments that are not text: they could be neither stored nor searched for."""
         rest = super().parse_args(ctx, args)
         for param in self.params:
-            if param.expose_value and param.name is not None and not _is_text(ctx.params.get(param.name)):
-                raise click.BadParameter("it holds bytes that are not text in this locale", ctx=ctx, param=param)
+            if param.expose_value and param.name is not None:
+                ctx.params[param.name] = _as_text(ctx.params.get(param.name), ctx, param)
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options, then the global ones."""
-        own, shared = [], []
+        own: list[tuple[str, str]] = []
+        shared: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(param, click.Option):
                 (shared if is_global(param) else own).append(record)
         if own:
             with formatter.section("Options"):
@@ -117,10 +119,16 @@ def _global_options() -> list[click.Parameter]:
     ]
 
 
-def _is_text(value: object) -> bool:
+def _as_text(value: object, ctx: click.Context, param: click.Parameter) -> object:
+    """The value; text that the locale could not read is taken as UTF-8. Raises BadParameter where it is not."""
     if isinstance(value, tuple):
-        return all(_is_text(item) for item in value)
-    return not isinstance(value, str) or value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
+        return tuple(_as_text(item, ctx, param) for item in value)
+    if not isinstance(value, str) or value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value):
+        return value
+    try:
+        return os.fsencode(value).decode("utf-8")
+    except UnicodeError:
+        raise click.BadParameter("it holds bytes that are not UTF-8 text", ctx=ctx, param=param) from None
 
 
 def _suggestion(written: str, known: Sequence[str]) -> str:

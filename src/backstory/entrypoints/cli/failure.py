@@ -50,7 +50,7 @@ def _usage(error: click.UsageError) -> Failure:
         type="UsageError",
         message=message[:1].lower() + message[1:],
         exit_code=USAGE,
-        field=param.name if param is not None else None,
+        field=param.opts[0].lstrip("-") if param is not None else None,
         hint=f"`{where} --help` shows how it is used",
     )
 

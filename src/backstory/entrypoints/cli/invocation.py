@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,20 +15,28 @@ from backstory.entrypoints.drive import drive
 if TYPE_CHECKING:
     from backstory.bootstrap import App
     from backstory.config import Resolved
+    from backstory.domain.ids import ProjectId
+    from backstory.domain.project import Project
     from backstory.domain.scope import Viewer
 
 NO_BACKGROUND = "BACKSTORY_NO_BACKGROUND"
 """Switches off what a command leaves running behind it; not a setting, so it is kept from the settings' check."""
 
 
-@dataclass(slots=True)
 class Desk:
-    """An opened store, and the person who looks at it."""
+    """An opened store, and the person who looks at it.
 
-    app: App
-    viewer: Viewer
-    missing: bool
-    """Whether there is no store yet, so that an empty one stands in for it."""
+    ``missing`` tells that there is no store yet, and an empty one stands in for it.
+    """
+
+    def __init__(self, app: App, viewer: Viewer, *, missing: bool) -> None:
+        self.app = app
+        self.viewer = viewer
+        self.missing = missing
+
+    def projects(self) -> Mapping[ProjectId, Project]:
+        """All projects, to name those that memories belong to."""
+        return drive(self.app.backend.projects.projects())
 
 
 class Invocation:
@@ -71,32 +78,34 @@ class Invocation:
         from backstory.config import load
 
         env = {name: value for name, value in os.environ.items() if name != NO_BACKGROUND}
-        given = {"store.url": self.store_url} | (flags or {})
+        given: dict[str, object] = {"store.url": self.store_url} | (flags or {})
         return load(env=env, project_root=project_root(self.folder), flags=given)
 
     @contextmanager
-    def opened(self, *, create: bool = False, lexical: bool = False, all_projects: bool = False) -> Iterator[Desk]:
+    def opened(
+        self, *, create: bool = False, lexical: bool = False, all_projects: bool = False, one_shot: bool = True
+    ) -> Iterator[Desk]:
         """The store, for as long as the command uses it.
 
         Without ``create``, a store that is not there is not made: an empty one that keeps nothing stands in for it, so
-        that a newcomer hears "nothing here yet" instead of an error. ``lexical`` spares the embedder.
+        that a newcomer hears "nothing here yet" instead of an error. ``lexical`` spares the embedder; ``one_shot`` says
+        that it is used once.
         """
         from backstory.bootstrap import open_app
         from backstory.domain.scope import Audience
 
-        resolved = self.settings_with({"recall.mode": "lexical"}) if lexical else self.resolved
+        mode: dict[str, object] = {"recall.mode": "lexical"} if lexical else {}
+        resolved = self.settings_with(mode) if lexical else self.resolved
         self._log(resolved.settings.log.level)
         if self.verbose:
             self.out.warn(resolved.warnings)
         path = resolved.settings.database_file
         missing = path is not None and not create and _is_absent(path)
-        settings = resolved.settings
-        if missing:
-            settings = self.settings_with({"store.url": "memory", "recall.mode": "lexical"}).settings
-        app = open_app(settings, one_shot=True, create=create)
+        settings = self.settings_with(mode | {"store.url": "memory"}).settings if missing else resolved.settings
+        app = open_app(settings, one_shot=one_shot, create=create)
         try:
             viewer = drive(app.viewer(self.folder, audience=Audience.PERSON, all_projects=all_projects))
-            yield Desk(app=app, viewer=viewer, missing=missing)
+            yield Desk(app, viewer, missing=missing)
         finally:
             drive(app.close())
 
@@ -114,7 +123,7 @@ class Invocation:
 def _is_absent(path: Path) -> bool:
     """Whether there is no file; one that may not be looked at is there, and opening it says what is wrong."""
     try:
-        os.stat(path)  # noqa: PTH116 - Path.exists hides nothing but absence in newer versions only
+        os.stat(path)  # noqa: PTH116 - Path.exists hides or raises other errors, depending on the version of Python
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -99,14 +100,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if arguments is None else arguments)
     _print_anything()
     try:
-        code = cli.main(args or ["--help"], prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE, standalone_mode=False)
+        code = _run(args or ["--help"])
         sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except BrokenPipeError:
         return _reader_is_gone()
     except Exception as error:
         return _fail(error, args)
+    return code
+
+
+def _run(args: list[str]) -> int:
+    """Run a command, or answer a shell that asks for completions.
+
+    Not ``cli.main``, which ends the process by itself when the reader of the output goes away.
+    """
+    instruction = os.environ.get(COMPLETION_VARIABLE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, PROGRAM, COMPLETION_VARIABLE, instruction)
+    with cli.make_context(PROGRAM, args) as context:
+        code = cli.invoke(context)
     return code if isinstance(code, int) else 0
 
 
@@ -120,7 +138,7 @@ def _print_anything() -> None:
 
 
 def _nowhere() -> io.TextIOWrapper:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stands in for an output until the process ends
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _interrupted() -> int:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from backstory.entrypoints.render import Line, Table, Tone
+    from backstory.entrypoints.render import Line, Tone
+    from backstory.entrypoints.tables import Table
 
 _CODES: dict[Tone, str] = {"strong": "1", "plain": "", "faint": "2", "good": "32", "bad": "31"}
+_NARROW_CELLS = 26
+"""The widest a narrow column gets on a terminal: the length of an id."""
+_LEAST_CELLS = 12
+"""The narrowest a wide column gets; on a terminal too small for that, lines wrap."""
+_GAP = 2
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 
 
@@ -40,7 +48,8 @@ class Output:
         if not table.rows:
             self.lines([(table.empty, "faint")] if self.is_terminal else [])
         elif self.is_terminal:
-            _print_rich(table, coloured=self.is_coloured)
+            head, *rows = _laid_out(table, terminal_cells=shutil.get_terminal_size().columns)
+            self.lines([(head, "strong"), *((row, "plain") for row in rows)])
         else:
             for row in table.rows:
                 sys.stdout.write("\t".join(map(_one_line, row)) + "\n")
@@ -63,23 +72,47 @@ class Output:
         return f"\x1b[{code}m{text}\x1b[0m" if code and text and self.is_coloured else text
 
 
-def _print_rich(table: Table, *, coloured: bool) -> None:
+@contextmanager
+def counting(doing: str, things: str, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Count up while something runs; a person at a terminal sees how far it is, on standard error."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda count: None
+        return
     from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    grid = RichTable(box=None, pad_edge=False, header_style="bold" if coloured else None)
-    for column in table.columns:
-        grid.add_column(
-            column.title,
-            justify="right" if column.is_number else "left",
-            overflow="ellipsis",
-            no_wrap=not column.wraps,
-            ratio=1 if column.is_wide else None,
-        )
-    for row in table.rows:
-        grid.add_row(*(Text(_one_line(cell)) for cell in row))
-    Console(highlight=False, no_color=not coloured).print(grid)
+    columns = (SpinnerColumn(), TextColumn(f"{doing} {{task.completed:,}} {things}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(doing, total=None)
+        yield lambda count: progress.advance(task, count)
+
+
+def _laid_out(table: Table, *, terminal_cells: int) -> Iterator[str]:
+    """The lines of a table, head first. Narrow columns keep their width up to a limit; the wide ones share the rest."""
+    from rich.cells import cell_len  # some characters take two cells, some none
+
+    rows = [[column.title for column in table.columns], *([_one_line(cell) for cell in row] for row in table.rows)]
+    natural = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+    wide = [position for position, column in enumerate(table.columns) if column.is_wide]
+    cells = [size if position in wide else min(size, _NARROW_CELLS) for position, size in enumerate(natural)]
+    left = terminal_cells - _GAP * (len(cells) - 1) - sum(cells)
+    for position in wide:
+        cells[position] = max(cells[position] + min(left, 0) // len(wide), _LEAST_CELLS)
+    for row in rows:
+        fitted = [
+            _fitted(cell, cells=size, right=column.is_number)
+            for cell, size, column in zip(row, cells, table.columns, strict=True)
+        ]
+        yield (" " * _GAP).join(fitted).rstrip()
+
+
+def _fitted(text: str, *, cells: int, right: bool) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    size = cell_len(text)
+    if size > cells:
+        return set_cell_size(text, cells - 1) + "…"
+    return " " * (cells - size) + text if right else text + " " * (cells - size)
 
 
 def _one_line(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +21,7 @@ _UNIT_HOURS = {"m": 1 / 60, "h": 1, "d": 24, "w": 24 * 7}
 _LONGEST = timedelta(days=3660)
 
 
-class KindType(click.ParamType):
+class KindType(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
     """A kind, or a type of an older product; becomes what ``classify`` makes of it."""
 
     name = "kind"
@@ -42,7 +41,7 @@ class KindType(click.ParamType):
         return [CompletionItem(name) for name in known_types() if name.startswith(incomplete)]
 
 
-class DurationType(click.ParamType):
+class DurationType(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
     """A length of time such as ``90m``, ``24h``, ``7d`` or ``2w``; ten years at most."""
 
     name = "duration"
@@ -64,28 +63,8 @@ KIND = KindType()
 DURATION = DurationType()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """Which memories a reading command is about; dates still as they were typed."""
-
-    tags: tuple[str, ...]
-    kinds: frozenset[Kind]
-    area: str | None
-    since: str | None
-    until: str | None
-
-    def learned(self, now: datetime) -> TimeRange | None:
-        """The range of ``--since`` and ``--until`` in the person's zone. Raises InputError."""
-        if self.since is None and self.until is None:
-            return None
-        from backstory.domain.dates import parse_range
-        from backstory.entrypoints.local_time import LocalZone
-
-        return parse_range(since=self.since, until=self.until, now=now, zone=LocalZone())
-
-
 def filter_options(function: F) -> F:
-    """The options of ``Filters``; the command takes them as ``tag``, ``kind``, ``area``, ``since`` and ``until``."""
+    """Options that say which memories are meant; the command takes them as tag, kind, area, since and until."""
     for option in reversed(
         [
             click.option("--tag", multiple=True, metavar="TAG", help="Only with this tag; repeat for several."),
@@ -99,9 +78,16 @@ def filter_options(function: F) -> F:
     return function
 
 
-def filters(
-    tag: tuple[str, ...], kind: Sequence[Classified], area: str | None, since: str | None, until: str | None
-) -> Filters:
-    """The filters that were given."""
-    kinds = frozenset(item.kind for item in kind if item.kind is not None)
-    return Filters(tags=tag, kinds=kinds, area=area, since=since, until=until)
+def kinds_of(classified: Sequence[Classified]) -> frozenset[Kind]:
+    """The kinds that were given."""
+    return frozenset(item.kind for item in classified if item.kind is not None)
+
+
+def learned_range(since: str | None, until: str | None, *, now: datetime) -> TimeRange | None:
+    """The range that ``--since`` and ``--until`` mean in the person's zone. Raises InputError."""
+    if since is None and until is None:
+        return None
+    from backstory.domain.dates import parse_range
+    from backstory.entrypoints.local_time import LocalZone
+
+    return parse_range(since=since, until=until, now=now, zone=LocalZone())

@@ -18,7 +18,7 @@ from backstory.entrypoints.opencode.install import PLUGIN, FileState, Installati
 from backstory.entrypoints.opencode.locations import places
 from backstory.entrypoints.opencode.probe import find_opencode, load_in_opencode, opencode_version, start_bridge
 from backstory.entrypoints.opencode.sidecar import Sidecar, is_short_lived
-from backstory.errors import BackstoryError, InstallError
+from backstory.errors import BackstoryError
 
 TESTED = (1, 18)
 INSTALL = "`backstory install opencode`"
@@ -44,13 +44,10 @@ class Patient:
 def check_opencode(patient: Patient, *, probe: bool) -> list[Check]:
     """Every check of the host. With ``probe``, OpenCode is started to see whether it loads the plugin."""
     program, checks = _program(patient)
-    try:
-        found = installations(places(patient.env, patient.directory))
-        troubles = obstacles(patient.env, patient.directory)
-    except InstallError as error:
-        return [*checks, Check(name="plugin", state="fail", message=str(error))]
+    found = installations(places(patient.env, patient.directory))
     checks += _files(found, patient)
-    checks += [Check(name="configuration", state="warn", message=trouble) for trouble in troubles]
+    for trouble in obstacles(patient.env, patient.directory):
+        checks.append(Check(name="configuration", state="warn", message=trouble))
     ours = [installation for installation in found if installation.is_ours]
     if ours:
         checks += [_bridge(installation, patient) for installation in ours]
@@ -147,9 +144,7 @@ def _last_load(ours: Sequence[Installation], patient: Patient) -> Check:
     note = max(notes, key=lambda note: note.time, default=None)
     mend = "start OpenCode once, or run `backstory doctor --probe`"
     if note is None:
-        message = (
-            "OpenCode has not loaded the plugin yet, as far as is known; it does not say when a plugin fails to load"
-        )
+        message = "nothing shows that OpenCode ever loaded the plugin; it is silent about plugins that fail to load"
         return Check(name="load", state="warn", message=message, mend=mend)
     message = f"OpenCode loaded the plugin on {shown_time(note.time)} in {note.directory}"
     if note.time < _installed_at(ours):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,22 +16,25 @@ from backstory.adapters.project_folder import project_root
 from backstory.bootstrap import App
 from backstory.codecs.record import format_time
 from backstory.config import load
-from backstory.domain.conversation import Session
+from backstory.domain.conversation import Message, Role, Session
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.markup import unwrap
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.host_messages import to_message, to_part, to_session
 from backstory.entrypoints.tools import Call, find_tool, manifest, run_tool
-from backstory.errors import BackstoryError
+from backstory.errors import BackstoryError, StoreError
 from backstory.services.conversation import Prompt
 
 log = logging.getLogger(__name__)
 
 HANDSHAKE_FILE = "opencode-handshake.json"
 HELPER_TITLE = "backstory-helper"
+MAX_ROLES = 2000
+CATCH_UP_BATCH = 20  # messages cleaned and stored before requests get their turn
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+GiveWay = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,45 +53,71 @@ class Place:
 
 class Hooks:
     """What happens when OpenCode calls. ``ask`` puts a question to the plugin; ``changed`` is told when memories may
-    need embedding."""
+    need embedding; ``give_way`` lets requests go first."""
 
-    def __init__(self, app: App, *, ask: Ask, changed: Callable[[], None]) -> None:
+    def __init__(self, app: App, *, ask: Ask, changed: Callable[[], None], give_way: GiveWay) -> None:
         self._app = app
         self._ask = ask
         self._changed = changed
+        self._give_way = give_way
+        self._apps: dict[str, App] = {}
         self._places: dict[str, Place] = {}
         self._seen: set[SessionId] = set()
         self._helpers: set[str] = set()
-        self._dropped: set[str] = set()
+        self._answering: dict[str, bool] = {}  # user message -> whether the plugin has given up on its answer
+        self._thawed: set[str] = set()
+        self._roles: OrderedDict[str, Role] = OrderedDict()
 
     async def hello(self, params: protocol.Hello) -> dict[str, Any]:
-        """The plugin has loaded: leave a note that proves it, and tell which tools there are."""
-        place = await self._place(params.directory)
+        """The plugin has loaded: leave a note that proves it, tell which tools there are, and open what the first
+        prompt will need. A store that fails does not matter yet."""
         self._note_handshake(params)
-        return {"protocol": protocol.PROTOCOL, "version": __version__, "manifest": manifest(place.app.settings)}
+        self._leave(params.directory)
+        app = self._app_in(params.directory)
+        try:
+            (await self._place(params.directory)).app.prompts  # noqa: B018 - imports what it is made of
+        except StoreError as error:
+            log.error("event=no_store directory=%s reason=%s", params.directory, error)
+        return {"protocol": protocol.PROTOCOL, "version": __version__, "manifest": manifest(app.settings)}
+
+    async def goodbye(self, params: protocol.Goodbye) -> None:
+        """An instance is gone; the next one in this folder reads the settings anew."""
+        self._leave(params.directory)
 
     async def chat_message(self, params: protocol.ChatMessage) -> dict[str, Any]:
-        """What goes beside a user's message. A sub-agent's messages are left alone, unless a setting says otherwise."""
-        place = await self._place(params.directory)
-        if params.child and not place.app.settings.opencode.subagents:
+        """What goes beside a user's message. A sub-agent's messages get nothing; a setting lets them be captured."""
+        app = self._app_in(params.directory)
+        if params.child and not app.settings.opencode.subagents:
             return {"block": None}
         prompt = Prompt(
             text=unwrap(params.text),  # `opencode run` puts quotes around a prompt
             message=MessageId(params.message),
             session=SessionId(params.session),
             agent=params.agent,
+            typed=not params.child,
         )
-        block = await place.app.prompts.take(prompt, place.viewer(params.session))
-        if params.message in self._dropped:
-            self._dropped.discard(params.message)
-            await place.app.blocks.withdraw(MessageId(params.message))
+        self._answering[params.message] = False
+        try:
+            place = await self._place(params.directory)
+            if params.child:
+                await place.app.conversations.capture(prompt, place.viewer(params.session))
+                return {"block": None}
+            block = await place.app.prompts.take(prompt, place.viewer(params.session))
+            if self._answering[params.message]:
+                await place.app.blocks.withdraw(prompt.message)
+        except StoreError as error:
+            log.warning("event=prompt_without_store session=%s reason=%s", params.session, error)
+            block = app.prompts.without_store(prompt)
+        finally:
+            self._answering.pop(params.message, None)
         self._changed()
         return {"block": block}
 
     async def dropped(self, params: protocol.Dropped) -> None:
         """The plugin did not wait. The answer may be frozen already, or still be on its way."""
+        if params.message in self._answering:
+            self._answering[params.message] = True
         place = await self._place(params.directory)
-        self._dropped.add(params.message)
         await place.app.blocks.withdraw(MessageId(params.message))
 
     async def blocks(self, params: protocol.Blocks) -> dict[str, Any]:
@@ -105,6 +135,7 @@ class Hooks:
         """A compaction begins: the next request may have a new snapshot."""
         place = await self._place(params.directory)
         await place.app.blocks.renew_snapshot(SessionId(params.session))
+        self._thawed.add(params.session)
         return {"context": []}
 
     async def tool(self, params: protocol.ToolCall) -> dict[str, Any]:
@@ -127,9 +158,11 @@ class Hooks:
     async def event(self, params: protocol.Event) -> None:
         """Something happened: keep it as evidence."""
         place = await self._place(params.directory)
+        properties = params.properties
+        if params.type == "session.compacted":
+            await self._compacted(place, properties)
         if not place.app.settings.archive.enabled:
             return
-        properties = params.properties
         match params.type:
             case "session.created" | "session.updated":
                 await self._session(place, properties)
@@ -137,8 +170,6 @@ class Hooks:
                 await self._session_deleted(place, properties)
             case "session.idle":
                 await self._catch_up(place, properties.get("sessionID"), child=params.child)
-            case "session.compacted":
-                await place.app.blocks.renew_snapshot(SessionId(str(properties.get("sessionID"))))
             case "message.updated":
                 await self._message(place, properties, child=params.child)
             case "message.part.updated":
@@ -148,16 +179,34 @@ class Hooks:
             case "message.part.removed":
                 await place.app.conversations.part_removed(PartId(str(properties.get("partID"))))
 
-    async def _place(self, directory: str) -> Place:
-        if directory not in self._places:
-            folder = Path(directory)
-            resolved = load(env=os.environ, project_root=project_root(folder))
+    def _app_in(self, directory: str) -> App:
+        """The application under the settings of a folder. Raises ConfigError for a user's setting that is wrong."""
+        if directory not in self._apps:
+            resolved = load(env=os.environ, project_root=project_root(Path(directory)))
             for warning in resolved.warnings:
                 log.warning("event=setting_ignored directory=%s reason=%s", directory, warning)
-            app = self._app.with_settings(resolved.settings)
-            project = await app.project(folder)
-            self._places[directory] = Place(app=app, directory=directory, project=project.id)
-        return self._places[directory]
+            self._apps[directory] = self._app.with_settings(resolved.settings)
+        return self._apps[directory]
+
+    async def _place(self, directory: str) -> Place:
+        app = self._app_in(directory)
+        place = self._places.get(directory)
+        if place is None or place.app is not app:
+            project = await app.project(Path(directory))
+            place = self._places[directory] = Place(app=app, directory=directory, project=project.id)
+        return place
+
+    def _leave(self, directory: str) -> None:
+        self._apps.pop(directory, None)
+        self._places.pop(directory, None)
+
+    async def _compacted(self, place: Place, properties: Mapping[str, Any]) -> None:
+        """Events come late: a snapshot that was renewed when the compaction began may have been shown since."""
+        session = str(properties.get("sessionID"))
+        if session in self._thawed:
+            self._thawed.discard(session)
+        else:
+            await place.app.blocks.renew_snapshot(SessionId(session))
 
     async def _session(self, place: Place, properties: Mapping[str, Any]) -> None:
         info = properties.get("info")
@@ -184,18 +233,26 @@ class Hooks:
         info = properties.get("info")
         message = None
         if isinstance(info, Mapping):
-            message = to_message(info, [], child=child, now=place.app.clock.now())
+            message = to_message(info, None, child=child, now=place.app.clock.now())
         if message is not None and message.session not in self._helpers:
+            self._roles[message.id] = message.role
+            if len(self._roles) > MAX_ROLES:
+                self._roles.popitem(last=False)
             await place.app.conversations.take_messages([message])
 
     async def _part(self, place: Place, properties: Mapping[str, Any], *, child: bool) -> None:
         item = properties.get("part")
         if not isinstance(item, Mapping) or item.get("sessionID") in self._helpers:
             return
-        part = to_part(item, untyped=child)
         message, session = item.get("messageID"), item.get("sessionID")
-        if part is not None and isinstance(message, str) and isinstance(session, str):
-            await place.app.conversations.take_part(part, message=MessageId(message), session=SessionId(session))
+        if not isinstance(message, str) or not isinstance(session, str):
+            return
+        role = self._roles.get(message)
+        part = to_part(item, untyped=child and role is not Role.ASSISTANT)
+        if part is not None:
+            await place.app.conversations.take_part(
+                part, message=MessageId(message), session=SessionId(session), role=role
+            )
 
     async def _catch_up(self, place: Place, session: object, *, child: bool) -> None:
         """Once for each session and process: take the whole history, since events before this process were missed."""
@@ -204,14 +261,21 @@ class Hooks:
         history = await self._ask("host.messages", {"directory": place.directory, "session": session})
         if not isinstance(history, list):
             return
+        messages = self._read_history(place, history, child=child)
+        for start in range(0, len(messages), CATCH_UP_BATCH):
+            await self._give_way()
+            await place.app.conversations.take_messages(messages[start : start + CATCH_UP_BATCH])
+        await place.app.conversations.mark_missing(SessionId(session), messages)
+        self._seen.add(SessionId(session))
+
+    def _read_history(self, place: Place, history: list[Any], *, child: bool) -> list[Message]:
         now = place.app.clock.now()
-        messages = [
-            to_message(item.get("info") or {}, item.get("parts") or [], child=child, now=now)
+        read = (
+            to_message(item.get("info"), item.get("parts"), child=child, now=now)
             for item in history
             if isinstance(item, Mapping)
-        ]
-        await place.app.conversations.take_messages([message for message in messages if message is not None])
-        self._seen.add(SessionId(session))
+        )
+        return [message for message in read if message is not None]
 
     def _note_handshake(self, params: protocol.Hello) -> None:
         """``doctor`` reads this: only a note from a loaded plugin proves that OpenCode loaded it."""

@@ -22,7 +22,7 @@ _HINTS = {
 def obstacles(env: Mapping[str, str], directory: Path) -> list[str]:
     """Everything that keeps the plugin from loading or makes it load twice, one sentence each; empty when all is well.
 
-    Looks at what an OpenCode started in ``directory`` under ``env`` would read. Raises InstallError as ``places``.
+    Looks at what an OpenCode started in ``directory`` under ``env`` would read.
     """
     found = [
         *_switches(env, directory),

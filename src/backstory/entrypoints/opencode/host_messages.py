@@ -43,11 +43,12 @@ def to_session(info: Json, *, project: ProjectId, directory: str, now: datetime)
     )
 
 
-def to_message(info: Json, parts: list[Any], *, child: bool, now: datetime) -> Message | None:
-    """A message from its ``info`` and parts; None when it is not one.
+def to_message(info: object, parts: object, *, child: bool, now: datetime) -> Message | None:
+    """A message from its ``info`` and its list of parts, if that is told; None when it is not one.
 
     ``child``: the session belongs to a sub-agent, whose user messages no person typed.
     """
+    info = _object(info)
     message_id, session_id = _text(info.get("id")), _text(info.get("sessionID"))
     role = _text(info.get("role"))
     if message_id is None or session_id is None or role not in ("user", "assistant"):
@@ -55,6 +56,7 @@ def to_message(info: Json, parts: list[Any], *, child: bool, now: datetime) -> M
     times = _object(info.get("time"))
     model = _object(info.get("model"))
     untyped = child and role == "user"
+    items = parts if isinstance(parts, list) else []
     return Message(
         id=MessageId(message_id),
         session=SessionId(session_id),
@@ -63,7 +65,7 @@ def to_message(info: Json, parts: list[Any], *, child: bool, now: datetime) -> M
         model=_text(info.get("modelID")) or _text(model.get("modelID")),
         created_at=_moment(times.get("created")) or now,
         completed_at=_moment(times.get("completed")),
-        parts=tuple(part for item in parts if (part := to_part(_object(item), untyped=untyped)) is not None),
+        parts=tuple(part for item in items if (part := to_part(_object(item), untyped=untyped)) is not None),
     )
 
 
@@ -87,7 +89,8 @@ def to_part(part: Json, *, untyped: bool = False) -> Part | None:
 
 
 def _detail(part: Json) -> str:
-    known = {key: value for key, value in part.items() if key not in ("id", "messageID", "sessionID", "type", "text")}
+    told = ("id", "messageID", "sessionID", "type", "text")
+    known = {key: _slim(value) for key, value in part.items() if key not in told}
     state = _object(known.get("state"))
     if "output" in state:  # stands in the part's text already
         known["state"] = {key: value for key, value in state.items() if key != "output"}
@@ -95,6 +98,17 @@ def _detail(part: Json) -> str:
     if len(text) <= DETAIL_MAX_CHARS:
         return text
     return json.dumps({"cut": len(text), "start": text[:DETAIL_MAX_CHARS]}, ensure_ascii=False)
+
+
+def _slim(value: Any) -> Any:  # Any: JSON of any shape
+    """Attachments travel as data: URLs of any size; only their media type is of use to a memory."""
+    if isinstance(value, str) and len(value) > 1024 and value.startswith("data:"):
+        return value[: value.find(",", 0, 200) + 1] or "data:,"
+    if isinstance(value, Mapping):
+        return {key: _slim(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_slim(item) for item in value]
+    return value
 
 
 def _text(value: object) -> str | None:

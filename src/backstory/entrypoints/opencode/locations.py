@@ -52,24 +52,36 @@ def project_place(directory: Path) -> Place:
 
 
 def places(env: Mapping[str, str], directory: Path) -> list[Place]:
-    """Every folder an OpenCode started in ``directory`` reads, the user's own first, each once. Raises as above."""
-    found = [global_place(env), *(Place(scope="project", config=d / ".opencode", root=d) for d in _upward(directory))]
-    if env.get("HOME"):
-        found.append(Place(scope="global", config=_home(env) / ".opencode"))
+    """Every folder an OpenCode started in ``directory`` reads, the user's own first, each once."""
+    found = [*_own(env), *(Place(scope="project", config=d / ".opencode", root=d) for d in _upward(directory))]
+    if Path(home := env.get("HOME", "")).is_absolute():
+        found.append(Place(scope="global", config=Path(home) / ".opencode"))
     if extra := env.get("OPENCODE_CONFIG_DIR"):
         found.append(Place(scope="global", config=Path(extra).absolute()))
-    return list({place.config: place for place in reversed(found)}.values())[::-1]
+    unique: dict[Path, Place] = {}
+    for place in sorted(found, key=lambda place: place.scope):  # a home folder's is both, and counts as global
+        unique.setdefault(place.config, place)
+    return list(unique.values())
 
 
 def config_files(env: Mapping[str, str], directory: Path) -> Iterator[Path]:
     """Every settings file that OpenCode would read in ``directory``, whether or not it exists."""
-    yield global_place(env).config / "config.json"
+    for own in _own(env):
+        yield own.config / "config.json"
     for place in places(env, directory):
         yield from _settings_in(place.config)
     for folder in _upward(directory):
         yield from _settings_in(folder)
     if named := env.get("OPENCODE_CONFIG"):
         yield Path(named).absolute()
+
+
+def _own(env: Mapping[str, str]) -> list[Place]:
+    """The user's own folder, where it is known."""
+    try:
+        return [global_place(env)]
+    except InstallError:
+        return []
 
 
 def _settings_in(folder: Path) -> tuple[Path, Path]:

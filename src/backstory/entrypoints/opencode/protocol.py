@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,6 +17,8 @@ INVALID_REQUEST = -32600
 UNKNOWN_METHOD = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Params(BaseModel):
@@ -113,20 +116,35 @@ class Malformed(Exception):
 
 
 def read_line(line: bytes) -> Incoming:
-    """Parse one line. Raises Malformed."""
+    """Parse one line; halves of characters in it become U+FFFD. Raises Malformed."""
     try:
         message = json.loads(line)
+        if _SURROGATE_ESCAPE.search(line):
+            message = _whole(message)
     except (ValueError, RecursionError) as error:
         raise Malformed(PARSE_ERROR, f"not JSON: {error}") from error
     if not isinstance(message, dict):
         raise Malformed(INVALID_REQUEST, "a message is an object")
     request_id = message.get("id")
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int | None):
+        raise Malformed(INVALID_REQUEST, "id is a text or a whole number")
     method, params = message.get("method"), message.get("params") or {}
     if method is not None and (not isinstance(method, str) or not isinstance(params, dict)):
         raise Malformed(INVALID_REQUEST, "method is a text, params an object", request_id=request_id)
     return Incoming(
         id=request_id, method=method, params=params, result=message.get("result"), error=message.get("error")
     )
+
+
+def _whole(value: Any) -> Any:
+    """JavaScript cuts texts inside characters; a lone half can neither be stored nor searched."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in value.items()}
+    return value
 
 
 _P = TypeVar("_P", bound=Params)

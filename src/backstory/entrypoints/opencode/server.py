@@ -1,6 +1,6 @@
-"""The process behind the plugin: reads lines, answers requests at once, takes events in order, embeds in the background.
+"""The process behind the plugin: reads lines, answers requests at once, takes events in order, embeds meanwhile.
 
-It ends when its input ends, so it never outlives OpenCode.
+It ends when its input ends, so it never outlives OpenCode; what had arrived by then is still taken.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+import os
+import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import anyio
 import anyio.abc
@@ -27,6 +29,8 @@ log = logging.getLogger(__name__)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 HOST_ANSWER_WITHIN_S = 10.0
 EMBED_AFTER_S = 0.2
+DRAIN_WITHIN_S = 0.7  # after the end of input; the plugin kills 1 s after it
+GIVE_WAY_WITHIN_S = 2.0  # how long an event waits for requests, so that none of them can hold up all events
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Bridge:
         self._app = app
         self._source = source
         self._sink = sink
-        self._hooks = Hooks(app, ask=self._ask, changed=self._wake_embedder)
+        self._hooks = Hooks(app, ask=self._ask, changed=self._wake_embedder, give_way=self._give_way)
         self._requests = {
             "hello": _Method(protocol.Hello, self._hooks.hello),
             "chat.message": _Method(protocol.ChatMessage, self._hooks.chat_message),
@@ -54,29 +58,45 @@ class Bridge:
         self._notifications = {
             "event": _Method(protocol.Event, self._hooks.event),
             "dropped": _Method(protocol.Dropped, self._hooks.dropped),
+            "goodbye": _Method(protocol.Goodbye, self._hooks.goodbye),
         }
         self._waiting: dict[str, tuple[anyio.Event, list[protocol.Incoming]]] = {}
         self._numbers = itertools.count(1)
         self._embed_wanted = anyio.Event()
+        self._input_ended = False
+        self._running = 0
+        self._quiet = anyio.Event()
+        self._quiet.set()
 
     async def run(self) -> None:
-        """Serve until the input ends, then release the store."""
+        """Serve until the input ends, finish what had arrived within ``DRAIN_WITHIN_S``, then release the store."""
         events_in, events_out = anyio.create_memory_object_stream[protocol.Incoming](math.inf)
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._take_events, events_out)
-                tasks.start_soon(self._embed_in_background)
-                async with events_in:
-                    await self._read(tasks, events_in)
-                tasks.cancel_scope.cancel()
+            async with anyio.create_task_group() as background:
+                background.start_soon(self._embed_in_background)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._take_events, events_out)
+                    async with events_in:
+                        await self._read(tasks, events_in)
+                    self._release_questions()
+                    tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_WITHIN_S
+                background.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._app.close()
 
-    async def _read(self, tasks: anyio.abc.TaskGroup, events: anyio.abc.ObjectSendStream[protocol.Incoming]) -> None:
+    async def _lines(self) -> AsyncIterator[bytes]:
+        """The lines of the input; one that is too long is left out as a whole."""
+        whole = True
         while line := await anyio.to_thread.run_sync(self._source.readline, MAX_LINE_BYTES, abandon_on_cancel=True):
-            if not line.strip():
-                continue
+            begins, whole = whole, line.endswith(b"\n")
+            if begins and not whole and len(line) == MAX_LINE_BYTES:
+                log.warning("event=line_skipped reason='longer than %d bytes'", MAX_LINE_BYTES)
+            elif begins and line.strip():
+                yield line
+
+    async def _read(self, tasks: anyio.abc.TaskGroup, events: anyio.abc.ObjectSendStream[protocol.Incoming]) -> None:
+        async for line in self._lines():
             try:
                 incoming = protocol.read_line(line)
             except protocol.Malformed as error:
@@ -87,7 +107,24 @@ class Bridge:
             elif incoming.id is None:
                 await events.send(incoming)
             else:
-                tasks.start_soon(self._answer, incoming)
+                self._running += 1
+                if self._running == 1:
+                    self._quiet = anyio.Event()
+                tasks.start_soon(self._answer_first, incoming)
+
+    async def _answer_first(self, incoming: protocol.Incoming) -> None:
+        """Answer while events wait: somebody sits before a prompt, nobody before the archive."""
+        try:
+            await self._answer(incoming)
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._quiet.set()
+
+    async def _give_way(self) -> None:
+        """Wait until no request is being answered, for a while."""
+        with anyio.move_on_after(GIVE_WAY_WITHIN_S):
+            await self._quiet.wait()
 
     async def _answer(self, incoming: protocol.Incoming) -> None:
         """One request. The outer loop of a job: whatever goes wrong becomes an error line, and the process lives on."""
@@ -116,6 +153,7 @@ class Bridge:
                 method = self._notifications.get(incoming.method or "")
                 if method is None:
                     continue
+                await self._give_way()
                 try:
                     await method.handler(protocol.read_params(method.params, incoming))
                 except (BackstoryError, protocol.Malformed) as error:
@@ -124,7 +162,9 @@ class Bridge:
                     log.exception("event=notification_broke method=%s", incoming.method)
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Put a question to the plugin; None when it fails or does not answer in time."""
+        """Put a question to the plugin; None when it fails, does not answer in time, or has said goodbye."""
+        if self._input_ended:
+            return None
         request_id = f"b{next(self._numbers)}"
         arrived, box = self._waiting[request_id] = (anyio.Event(), [])
         self._write(protocol.request_line(request_id, method, params))
@@ -132,6 +172,11 @@ class Bridge:
             await arrived.wait()
         del self._waiting[request_id]
         return box[0].result if box and box[0].error is None else None
+
+    def _release_questions(self) -> None:
+        self._input_ended = True
+        for arrived, _ in self._waiting.values():
+            arrived.set()
 
     def _answered(self, incoming: protocol.Incoming) -> None:
         waiting = self._waiting.get(str(incoming.id))
@@ -143,8 +188,8 @@ class Bridge:
         try:
             self._sink.write(line)
             self._sink.flush()
-        except (BrokenPipeError, ValueError):
-            log.warning("event=plugin_gone")  # the input ends next, and with it this process
+        except (OSError, ValueError) as error:
+            log.warning("event=plugin_gone reason=%s", error)  # the input ends next, and with it this process
 
     def _wake_embedder(self) -> None:
         self._embed_wanted.set()
@@ -161,6 +206,8 @@ class Bridge:
                 report = await self._app.maintenance.embed_missing()
             except BackstoryError as error:
                 log.warning("event=embedding_skipped reason=%s", error)
+            except Exception:
+                log.exception("event=embedding_broke")  # without vectors, recall still has words
             else:
                 if report.stopped_because:
                     log.warning("event=embedding_stopped reason=%s", report.stopped_because)
@@ -175,8 +222,37 @@ class Bridge:
             log.warning("event=embedder_unavailable reason=%s", error)
 
 
-def serve_stdio(app: App) -> None:
-    """Serve the plugin that started this process, over its standard input and output."""
-    sink = sys.stdout.buffer
-    sys.stdout = sys.stderr  # the output belongs to the protocol: a stray print must not break it
-    anyio.run(Bridge(app, source=sys.stdin.buffer, sink=sink).run)
+def serve_stdio(app: App) -> NoReturn:
+    """Serve the plugin that started this process, over its standard input and output, and end the process.
+
+    A terminal's Ctrl-C goes to OpenCode and to this process alike; only OpenCode is asked to stop.
+    """
+    if not os.isatty(0):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    source, sink = _take_streams()
+    code = 1
+    try:
+        anyio.run(Bridge(app, source=source, sink=sink).run)
+        code = 0
+    except KeyboardInterrupt:
+        code = 130
+    except Exception:
+        log.exception("event=bridge_broke")
+    finally:
+        # at once: an ordinary exit waits up to 2 s for the thread that loads the model, and the plugin kills after 1 s
+        logging.shutdown()
+        os._exit(code)
+
+
+def _take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The protocol's own copies of standard input and output.
+
+    In their place stand an empty input and standard error, so that a stray print, be it a C library's, breaks nothing.
+    """
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return source, sink

@@ -25,8 +25,8 @@ class InMemoryConversations:
         if known is not None:
             session = replace(
                 known,
-                project=session.project or known.project,
-                parent=session.parent or known.parent,
+                project=known.project if session.project is None else session.project,
+                parent=known.parent if session.parent is None else session.parent,
                 title=known.title if session.title is None else session.title,
                 updated_at=max(known.updated_at, session.updated_at),
                 deleted_at=known.deleted_at or session.deleted_at,
@@ -52,8 +52,8 @@ class InMemoryConversations:
         if known is not None:
             kept = replace(
                 known,
-                agent=message.agent or known.agent,
-                model=message.model or known.model,
+                agent=known.agent if message.agent is None else message.agent,
+                model=known.model if message.model is None else message.model,
                 completed_at=known.completed_at or message.completed_at,
                 removed_at=known.removed_at or message.removed_at,
             )

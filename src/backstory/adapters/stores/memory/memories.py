@@ -9,7 +9,7 @@ from datetime import datetime
 
 from backstory.domain.history import Change, Edit, touched
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
-from backstory.domain.memory import Memory
+from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.project import Project, ProjectSighting
 from backstory.domain.selection import Selection, selects
 from backstory.errors import Conflict
@@ -17,10 +17,12 @@ from backstory.ports.store import Capabilities, Order, Use
 
 
 class InMemoryMemories:
-    """The MemoryStore in a dict. ``rows`` is for the indexes beside it."""
+    """The MemoryStore in a dict. ``rows`` is for the indexes beside it, and so is ``text_since``: the revision with
+    which a memory's searchable text last changed."""
 
     def __init__(self) -> None:
         self.rows: dict[MemoryId, Memory] = {}
+        self.text_since: dict[MemoryId, int] = {}
         self._changes: list[Change] = []
         self._sessions: defaultdict[MemoryId, set[SessionId]] = defaultdict(set)
         self._last_number = 0
@@ -45,11 +47,17 @@ class InMemoryMemories:
     async def count(self, selection: Selection) -> int:
         return sum(selects(selection, memory) for memory in self.rows.values())
 
-    async def commit(self, change: Change) -> Change:
+    async def commit(self, change: Change, *, absent: Selection | None = None) -> Change:
         if change.key is not None:
             for earlier in self._changes:
                 if earlier.key == change.key:
                     return earlier
+        if absent is not None and any(selects(absent, memory) for memory in self.rows.values()):
+            raise Conflict("somebody else has stored such a memory in the meantime")
+        if any(earlier.id == change.id for earlier in self._changes):
+            raise Conflict(f"the change {change.id} was committed already")
+        if len(set(touched(change))) < len(change.edits):
+            raise Conflict(f"the change {change.id} writes one memory twice")
         for edit in change.edits:
             self._check(edit)
         committed = replace(change, edits=tuple(self._write(edit) for edit in change.edits))
@@ -88,7 +96,10 @@ class InMemoryMemories:
             after = replace(edit.after, n=self._last_number, revision=1)
         else:
             stored = self.rows[edit.after.id]
-            after = replace(edit.after, n=stored.n, revision=stored.revision + 1, counters=stored.counters)
+            times = replace(edit.after.times, surfaced=stored.times.surfaced, used=stored.times.used)
+            after = replace(edit.after, n=stored.n, revision=stored.revision + 1, counters=stored.counters, times=times)
+        if edit.before is None or searchable_text(self.rows[after.id]) != searchable_text(after):
+            self.text_since[after.id] = after.revision
         self.rows[after.id] = after
         return replace(edit, after=after)
 

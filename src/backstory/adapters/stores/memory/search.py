@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from backstory.adapters.stores.memory.memories import InMemoryMemories
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Deleted, Memory, searchable_text
 from backstory.domain.selection import Selection, selects
 from backstory.domain.text import analyse
-from backstory.errors import InputError
-from backstory.ports.index import Embedded, TextHit, TextSearch, Unembedded, VectorHit
+from backstory.ports.index import (
+    Embedded,
+    TextHit,
+    TextSearch,
+    Unembedded,
+    VectorHit,
+    affordable,
+    check_length,
+)
 from backstory.ports.models import EmbeddingModel, Vector
 
 
@@ -30,15 +38,17 @@ class InMemoryTextIndex:
             for memory in self._memories.rows.values()
             if selects(selection, memory)
         ]
-        rarity = {token: 1.0 / count for token, count in frequency.items() if count}
-        matching = [hit for hit in hits if hit.matched]
-        matching.sort(key=lambda hit: (-sum(rarity[token] for token in hit.matched), hit.id))
+        wanted, dropped = affordable(frequency, documents=len(counts))
+        rarity = {token: 1.0 / frequency[token] for token in wanted}
+        matching = [hit for hit in hits if not rarity.keys().isdisjoint(hit.matched)]
+        matching.sort(key=lambda hit: (-sum(rarity.get(token, 0.0) for token in hit.matched), hit.id))
         total = sum(held.total() for held in counts.values())
         return TextSearch(
             hits=matching[:limit],
             frequency=frequency,
             documents=len(counts),
             mean_length=total / len(counts) if counts else 0.0,
+            dropped=dropped,
         )
 
     def _counts(self, memory: Memory) -> Counter[str]:
@@ -48,24 +58,30 @@ class InMemoryTextIndex:
         return self._tokens[text]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """A vector, and the revision at which the text it stands for was written."""
+
+    dimension: int
+    text_since: int
+    vector: tuple[float, ...]
+
+
 class InMemoryVectorIndex:
-    """The VectorIndex; a vector belongs to a text, so a changed text has none."""
+    """The VectorIndex; a vector of a text that has changed since counts as not there."""
 
     def __init__(self, memories: InMemoryMemories) -> None:
         self._memories = memories
-        self._vectors: dict[str, dict[tuple[MemoryId, str], tuple[float, ...]]] = {}
+        self._held: dict[tuple[str, MemoryId], _Held] = {}
 
     async def search_vectors(
         self, vector: Vector, selection: Selection, *, model: EmbeddingModel, limit: int
     ) -> list[VectorHit]:
-        if len(vector) != model.dimension:
-            raise InputError(
-                f"the vector has {len(vector)} numbers; {model.name} makes {model.dimension}", field="vector"
-            )
+        check_length(vector, model)
         hits = [
-            VectorHit(id=memory.id, similarity=sum(a * b for a, b in zip(vector, held, strict=True)))
+            VectorHit(id=memory.id, similarity=sum(a * b for a, b in zip(vector, held.vector, strict=True)))
             for memory in self._memories.rows.values()
-            if selects(selection, memory) and (held := self._of(model.name, memory)) is not None
+            if selects(selection, memory) and (held := self._of(model, memory.id)) is not None
         ]
         hits.sort(key=lambda hit: (-hit.similarity, -self._memories.rows[hit.id].n))
         return hits[:limit]
@@ -75,32 +91,43 @@ class InMemoryVectorIndex:
         missing = [
             Unembedded(id=memory.id, revision=memory.revision, text=searchable_text(memory))
             for memory in newest_first
-            if not isinstance(memory.status, Deleted) and self._of(model.name, memory) is None
+            if not isinstance(memory.status, Deleted) and self._of(model, memory.id) is None
         ]
         return missing[:limit]
 
     async def put_vectors(self, vectors: Sequence[Embedded], *, model: EmbeddingModel) -> int:
-        stored = 0
         for item in vectors:
-            memory = self._memories.rows.get(item.id)
-            if memory is not None and memory.revision == item.revision:
-                of_model = self._vectors.setdefault(model.name, {})
-                of_model[(memory.id, searchable_text(memory))] = tuple(float(number) for number in item.vector)
-                stored += 1
-        return stored
+            check_length(item.vector, model)
+        return sum(self._put(item, model) for item in vectors)
 
     async def vector_counts(self) -> Mapping[str, int]:
-        current = {(memory.id, searchable_text(memory)) for memory in self._memories.rows.values()}
-        counts = {name: len(current & vectors.keys()) for name, vectors in self._vectors.items()}
-        return {name: count for name, count in counts.items() if count}
+        return dict(
+            Counter(name for (name, memory_id), held in self._held.items() if self._is_current(memory_id, held))
+        )
 
     async def drop_vectors(self, *, model_name: str) -> int:
         counts = await self.vector_counts()
-        self._vectors.pop(model_name, None)
+        self._held = {key: held for key, held in self._held.items() if key[0] != model_name}
         return counts.get(model_name, 0)
 
-    def _of(self, model_name: str, memory: Memory) -> tuple[float, ...] | None:
-        return self._vectors.get(model_name, {}).get((memory.id, searchable_text(memory)))
+    def _put(self, item: Embedded, model: EmbeddingModel) -> bool:
+        memory = self._memories.rows.get(item.id)
+        if memory is None or memory.revision != item.revision:
+            return False
+        self._held[(model.name, item.id)] = _Held(
+            dimension=model.dimension,
+            text_since=self._memories.text_since[item.id],
+            vector=tuple(float(number) for number in item.vector),
+        )
+        return True
+
+    def _of(self, model: EmbeddingModel, memory_id: MemoryId) -> _Held | None:
+        held = self._held.get((model.name, memory_id))
+        current = held is not None and held.dimension == model.dimension and self._is_current(memory_id, held)
+        return held if current else None
+
+    def _is_current(self, memory_id: MemoryId, held: _Held) -> bool:
+        return held.text_since == self._memories.text_since[memory_id]
 
 
 def _hit(memory_id: MemoryId, held: Counter[str], tokens: Sequence[str]) -> TextHit:

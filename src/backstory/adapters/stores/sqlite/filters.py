@@ -42,6 +42,10 @@ def where(selection: Selection) -> Where:
         clause.add("m.learned_us >= ?", to_us(selection.learned.since))
     if selection.learned is not None and selection.learned.until is not None:
         clause.add("m.learned_us <= ?", to_us(selection.learned.until))
+    if selection.visibility is not None:
+        clause.add("m.visibility = ?", selection.visibility.value)
+    if selection.sensitivity is not None:
+        clause.add("m.sensitivity = ?", selection.sensitivity.value)
     if selection.tier is not None:
         clause.add("m.tier = ?", selection.tier.value)
     if selection.pinned is not None:

@@ -1,4 +1,4 @@
-"""Memories, their history and their counters in SQLite. Searching them is in ``search.py``."""
+"""Memories, their history and their counters in SQLite. Searching them is in ``words.py`` and ``vectors.py``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.filters import where
 from backstory.adapters.stores.sqlite.rows import (
     COLUMNS,
+    COUNTED,
     WRITTEN,
     change_from_rows,
+    counter_row,
     image,
     memory_from_image,
     memory_from_row,
@@ -20,7 +22,7 @@ from backstory.adapters.stores.sqlite.rows import (
     to_us,
 )
 from backstory.adapters.stores.sqlite.words import index_words
-from backstory.domain.history import Change, Edit
+from backstory.domain.history import Change, Edit, touched
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.selection import Selection
@@ -28,6 +30,7 @@ from backstory.errors import Conflict
 from backstory.ports.store import Capabilities, Order, Use
 
 _CHANGE_COLUMNS = "c.id, c.at_us, c.author, c.action, c.reason, c.session, c.undoes, c.key"
+_NUMBER_LIMIT = 1 << 63
 _BATCH = 500  # stays below SQLite's limit of bound parameters in every build since 3.7 (999)
 
 
@@ -55,7 +58,7 @@ class SqliteMemories:
             rows = raw.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.n = ?", (n,)).fetchall()
             return next(iter(_memories(raw, rows)), None)
 
-        return await self._connection.read(work)
+        return await self._connection.read(work) if 0 < n < _NUMBER_LIMIT else None
 
     async def select(
         self, selection: Selection, *, limit: int, offset: int = 0, order: Order = Order.NEWEST
@@ -77,8 +80,8 @@ class SqliteMemories:
         statement = f"SELECT count(*) FROM memories m WHERE {clause.sql}"
         return await self._connection.read(lambda raw: int(raw.execute(statement, clause.parameters).fetchone()[0]))
 
-    async def commit(self, change: Change) -> Change:
-        return await self._connection.write(lambda raw: _commit(raw, change))
+    async def commit(self, change: Change, *, absent: Selection | None = None) -> Change:
+        return await self._connection.write(lambda raw: _commit(raw, change, absent))
 
     async def history(self, *, memory: MemoryId | None = None, limit: int = 50) -> list[Change]:
         condition, parameters = "1", list[object]()
@@ -165,9 +168,15 @@ def _edits(raw: sqlite3.Connection, change_id: str) -> tuple[Edit, ...]:
     )
 
 
-def _commit(raw: sqlite3.Connection, change: Change) -> Change:
+def _commit(raw: sqlite3.Connection, change: Change, absent: Selection | None) -> Change:
     if change.key is not None and (earlier := _change(raw, "c.key = ?", change.key)) is not None:
         return earlier
+    if absent is not None and _exists(raw, absent):
+        raise Conflict("somebody else has stored such a memory in the meantime")
+    if raw.execute("SELECT 1 FROM changes WHERE id = ?", (change.id,)).fetchone() is not None:
+        raise Conflict(f"the change {change.id} was committed already")
+    if len(set(touched(change))) < len(change.edits):
+        raise Conflict(f"the change {change.id} writes one memory twice")
     raw.execute(
         "INSERT INTO changes (id, at_us, author, action, reason, session, undoes, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -192,6 +201,11 @@ def _commit(raw: sqlite3.Connection, change: Change) -> Change:
     return replace(change, edits=edits)
 
 
+def _exists(raw: sqlite3.Connection, selection: Selection) -> bool:
+    clause = where(selection)
+    return raw.execute(f"SELECT 1 FROM memories m WHERE {clause.sql} LIMIT 1", clause.parameters).fetchone() is not None
+
+
 def _write_edit(raw: sqlite3.Connection, edit: Edit) -> Edit:
     after = _insert(raw, edit.after) if edit.before is None else _update(raw, edit.before, edit.after)
     if edit.before is None or edit.before.tags != after.tags:
@@ -209,8 +223,9 @@ def _write_edit(raw: sqlite3.Connection, edit: Edit) -> Edit:
 def _insert(raw: sqlite3.Connection, memory: Memory) -> Memory:
     if raw.execute("SELECT 1 FROM memories WHERE id = ?", (memory.id,)).fetchone() is not None:
         raise Conflict(f"a memory with the id {memory.id} exists already")
-    row = memory_row(replace(memory, n=0, revision=1))
-    cursor = raw.execute(f"INSERT INTO memories ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))})", row)
+    row = (*memory_row(replace(memory, n=0, revision=1)), *counter_row(memory))
+    columns = (*WRITTEN, *COUNTED)
+    cursor = raw.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", row)
     return replace(memory, n=int(cursor.lastrowid or 0), revision=1)
 
 

@@ -20,6 +20,9 @@ class SqliteProjects:
 
     async def identify(self, sighting: ProjectSighting, *, now: datetime, new_id: ProjectId) -> Project:
         known = await self._connection.read(lambda raw: _known(raw, sighting))
+        if self._connection.read_only:
+            project_id, name = (known.id, known.name) if known else (new_id, sighting.name)
+            return Project(id=project_id, name=name, root=sighting.root)
         # the common case writes nothing: every alias is known and the folder is where it was
         if known is not None and known.root == sighting.root and await self._knows_all(sighting):
             return known

@@ -32,6 +32,7 @@ from backstory.domain.memory import (
 )
 from backstory.domain.provenance import Origin
 from backstory.domain.text import normalise
+from backstory.errors import InputError, StoreDamaged
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -105,8 +106,21 @@ def memory_row(memory: Memory) -> tuple[object, ...]:
     )
 
 
+def counter_row(memory: Memory) -> tuple[object, ...]:
+    """Values for ``COUNTED``, written once, when a memory is added."""
+    counters = (getattr(memory.counters, name) for name in COUNTED[2:])
+    return (to_us_or_none(memory.times.surfaced), to_us_or_none(memory.times.used), *counters)
+
+
 def memory_from_row(row: Sequence[object], tags: tuple[str, ...]) -> Memory:
-    """Read the columns of ``COLUMNS``."""
+    """Read the columns of ``COLUMNS``. Raises StoreDamaged for values that no Backstory writes."""
+    try:
+        return _memory(row, tags)
+    except (ValueError, InputError) as error:
+        raise StoreDamaged(f"memory #{row[0]} in the store cannot be read: {error}") from error
+
+
+def _memory(row: Sequence[object], tags: tuple[str, ...]) -> Memory:
     value = dict(zip((*WRITTEN, *COUNTED), row, strict=True))
     return Memory(
         id=MemoryId(_text(value["id"])),

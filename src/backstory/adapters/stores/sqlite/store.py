@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
-from backstory.adapters.stores.sqlite.connection import Connection
+from backstory.adapters.stores.sqlite.connection import BUSY_TIMEOUT, Connection
 from backstory.adapters.stores.sqlite.conversation import SqliteConversations
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
 from backstory.adapters.stores.sqlite.projects import SqliteProjects
@@ -15,9 +17,12 @@ from backstory.domain.text import normalise
 from backstory.ports.backend import Backend
 
 
-def open_sqlite(path: Path, *, create: bool = True) -> Backend:
-    """A backend over the file at ``path``. The file is opened, and made if ``create``, at the first use."""
-    connection = Connection(path, on_open=_prepare, create=create)
+def open_sqlite(path: Path, *, create: bool = True, busy_timeout: timedelta = BUSY_TIMEOUT) -> Backend:
+    """A backend over the file at ``path``. The file is opened, and made if ``create``, at the first use.
+
+    A write waits at most ``busy_timeout`` for other processes' writes.
+    """
+    connection = Connection(path, on_open=_prepare, create=create, busy_timeout=busy_timeout)
     return Backend(
         memories=SqliteMemories(connection),
         text=SqliteTextIndex(connection),
@@ -35,5 +40,6 @@ def _prepare(raw: sqlite3.Connection, writable: bool) -> None:
             reindex_if_stale(raw)
             raw.execute("COMMIT")
         except BaseException:
-            raw.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):
+                raw.execute("ROLLBACK")
             raise

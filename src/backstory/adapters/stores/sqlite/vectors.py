@@ -12,8 +12,7 @@ from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import searchable_text
 from backstory.domain.selection import Selection
-from backstory.errors import InputError
-from backstory.ports.index import Embedded, Unembedded, VectorHit
+from backstory.ports.index import Embedded, Unembedded, VectorHit, check_length
 from backstory.ports.models import EmbeddingModel, Vector
 
 if TYPE_CHECKING:
@@ -33,16 +32,15 @@ class SqliteVectorIndex:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._matrices: dict[str, _Matrix] = {}
+        self._matrices: dict[EmbeddingModel, _Matrix] = {}
 
     async def search_vectors(
         self, vector: Vector, selection: Selection, *, model: EmbeddingModel, limit: int
     ) -> list[VectorHit]:
-        if len(vector) != model.dimension:
-            raise InputError(
-                f"the vector has {len(vector)} numbers; {model.name} makes {model.dimension}", field="vector"
-            )
-        matrix = self._matrices.setdefault(model.name, _Matrix(model))
+        check_length(vector, model)
+        if model not in self._matrices:
+            self._matrices[model] = _Matrix(model)
+        matrix = self._matrices[model]
         clause = where(selection)
 
         def work(raw: sqlite3.Connection) -> list[VectorHit]:
@@ -54,22 +52,22 @@ class SqliteVectorIndex:
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[Unembedded]:
         statement = (
             f"SELECT {COLUMNS} FROM memories m WHERE m.state <> 'deleted' "
-            "AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.n = m.n AND v.model = ?) ORDER BY m.n DESC LIMIT ?"
+            "AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.n = m.n AND v.model = ? AND v.dimension = ?) "
+            "ORDER BY m.n DESC LIMIT ?"
         )
+        parameters = (model.name, model.dimension, limit)
 
         def work(raw: sqlite3.Connection) -> list[Unembedded]:
-            memories = [memory_from_row(row, _tags(raw, row[0])) for row in raw.execute(statement, (model.name, limit))]
+            memories = [memory_from_row(row, _tags(raw, row[0])) for row in raw.execute(statement, parameters)]
             return [Unembedded(id=m.id, revision=m.revision, text=searchable_text(m)) for m in memories]
 
         return await self._connection.read(work)
 
     async def put_vectors(self, vectors: Sequence[Embedded], *, model: EmbeddingModel) -> int:
-        rows = [(model.name, model.dimension, _pack(item.vector), item.id, item.revision) for item in vectors]
-        statement = (
-            "INSERT OR REPLACE INTO vectors (n, model, dimension, vector) "
-            "SELECT n, ?, ?, ? FROM memories WHERE id = ? AND revision = ?"
-        )
-        return await self._connection.write(lambda raw: sum(raw.execute(statement, row).rowcount for row in rows))
+        for item in vectors:
+            check_length(item.vector, model)
+        packed = [(item, _pack(item.vector)) for item in vectors]
+        return await self._connection.write(lambda raw: sum(_put(raw, item, blob, model) for item, blob in packed))
 
     async def vector_counts(self) -> Mapping[str, int]:
         statement = "SELECT model, count(*) FROM vectors GROUP BY model"
@@ -152,6 +150,17 @@ class _Matrix:
         self._seqs = numpy.concatenate([self._seqs, numpy.array([row[0] for row in rows], dtype=numpy.int64)])
         self._numbers = numpy.concatenate([self._numbers, numpy.array([row[1] for row in rows], dtype=numpy.int64)])
         self._rows = numpy.concatenate([self._rows, block.reshape(len(rows), self._model.dimension)])
+
+
+def _put(raw: sqlite3.Connection, item: Embedded, blob: bytes, model: EmbeddingModel) -> int:
+    row = raw.execute("SELECT n FROM memories WHERE id = ? AND revision = ?", (item.id, item.revision)).fetchone()
+    if row is None:
+        return 0
+    # deleted rather than replaced: SQLite runs no trigger for a replaced row, and other processes would keep it
+    raw.execute("DELETE FROM vectors WHERE n = ? AND model = ?", (row[0], model.name))
+    statement = "INSERT INTO vectors (n, model, dimension, vector) VALUES (?, ?, ?, ?)"
+    raw.execute(statement, (row[0], model.name, model.dimension, blob))
+    return 1
 
 
 def _selected_among(raw: sqlite3.Connection, numbers: Sequence[int], clause: Where) -> dict[int, str]:

@@ -8,17 +8,12 @@ from collections.abc import Iterable, Sequence
 
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.filters import Where, where
-from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
+from backstory.adapters.stores.sqlite.rows import COLUMNS, content_key, memory_from_row
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.selection import Selection
 from backstory.domain.text import ANALYSER_VERSION, analyse
-from backstory.ports.index import TextHit, TextSearch
-
-# A word in more than a fifth of the rows says little and makes FTS5 slow (measured: 276 ms at a million rows); below
-# a thousand rows every word is cheap.
-COMMON_SHARE = 0.2
-COMMON_FROM_DOCUMENTS = 1000
+from backstory.ports.index import TextHit, TextSearch, affordable
 
 
 class SqliteTextIndex:
@@ -41,7 +36,7 @@ def index_words(raw: sqlite3.Connection, memory: Memory) -> None:
 
 
 def reindex_if_stale(raw: sqlite3.Connection) -> bool:
-    """Rebuild the word index if another version of the analyser made it. The caller holds the write transaction."""
+    """Rebuild all that the analyser made if it was another version's. The caller holds the write transaction."""
     row = raw.execute("SELECT analyser FROM word_statistics").fetchone()
     if row is not None and row[0] == ANALYSER_VERSION:
         return False
@@ -52,6 +47,7 @@ def reindex_if_stale(raw: sqlite3.Connection) -> bool:
     )
     for memory in list(_all(raw)):
         index_words(raw, memory)
+        raw.execute("UPDATE memories SET content_key = ? WHERE n = ?", (content_key(memory.content), memory.n))
     return True
 
 
@@ -81,7 +77,7 @@ def _count(raw: sqlite3.Connection, *, documents: int, tokens: int) -> None:
 def _search(raw: sqlite3.Connection, tokens: Sequence[str], clause: Where, limit: int) -> TextSearch:
     documents, total_tokens = raw.execute("SELECT documents, tokens FROM word_statistics").fetchone() or (0, 0)
     frequency = {token: _frequency(raw, token) for token in tokens}
-    wanted, dropped = _affordable(frequency, documents)
+    wanted, dropped = affordable(frequency, documents=documents)
     hits = _candidates(raw, tokens, wanted, clause, limit) if wanted else []
     return TextSearch(
         hits=hits,
@@ -95,16 +91,6 @@ def _search(raw: sqlite3.Connection, tokens: Sequence[str], clause: Where, limit
 def _frequency(raw: sqlite3.Connection, token: str) -> int:
     row = raw.execute("SELECT doc FROM memory_vocabulary WHERE term = ?", (token,)).fetchone()
     return 0 if row is None else int(row[0])
-
-
-def _affordable(frequency: dict[str, int], documents: int) -> tuple[list[str], frozenset[str]]:
-    """The tokens worth searching for, and those left out because they are everywhere (never all of them)."""
-    known = {token: count for token, count in frequency.items() if count}
-    if documents < COMMON_FROM_DOCUMENTS:
-        return list(known), frozenset()
-    rare = [token for token, count in known.items() if count <= COMMON_SHARE * documents]
-    kept = rare or sorted(known, key=lambda token: known[token])[:1]
-    return kept, frozenset(known) - frozenset(kept)
 
 
 def _candidates(

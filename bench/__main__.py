@@ -1,0 +1,35 @@
+"""``python -m bench NAME``: quality, latency or host. What each measures, and how: bench/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from bench import host, latency, quality
+from bench.report import Report, Unavailable
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "eval-data"
+BENCHES = {"quality": quality.run, "latency": latency.run, "host": host.run}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("name", choices=sorted(BENCHES))
+    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="labelled sets, for quality")
+    parser.add_argument("--rows", type=int, default=None, metavar="N", help="memories in the store (latency: 10000)")
+    parser.add_argument("--store", choices=["sqlite"], default="sqlite", help="which backend is measured")
+    parser.add_argument("--fit", action="store_true", help="quality: fit the gate anew, judged across projects")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    options = parser.parse_args(arguments)
+    try:
+        report: Report = BENCHES[options.name](options)
+    except Unavailable as error:
+        print(f"bench {options.name}: {error}", file=sys.stderr)
+        return 2
+    print(report.as_json() if options.json else report.as_text())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Fit the gate's logistic models, and judge each on projects it has not seen. Plain ridge regression, Newton steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backstory.domain.ranking import Score
+from backstory.domain.relevance import length_evidence
+from bench.report import table
+
+Floats = NDArray[np.float64]
+
+WITH_MEANING = ("similarity", "coverage", "brevity", "excess")
+BY_WORDS = ("coverage", "rarity")
+RIDGE = 1.0
+STEPS = 30
+KEPT = (0.7, 0.8, 0.85, 0.9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Weights on the log-odds, fitted on everything; and figures across folds: for each share of positive prompts that
+    is kept, the limit that keeps it and the share of negative ones that come through."""
+
+    weights: dict[str, float]
+    auc: float
+    passing: dict[float, tuple[float, float]]
+    prompts: int
+
+    def as_figures(self) -> dict[str, object]:
+        passing = {f"{kept:.0%}": {"limit": limit, "passing": share} for kept, (limit, share) in self.passing.items()}
+        return {"weights": self.weights, "auc_across_folds": self.auc, "kept": passing, "prompts": self.prompts}
+
+    def as_text(self, mode: str) -> str:
+        weights = ", ".join(f"{name} {weight:+.2f}" for name, weight in self.weights.items())
+        rows = [(f"{kept:.0%}", limit, f"{share:.0%}") for kept, (limit, share) in self.passing.items()]
+        head = f"fit, {mode}: {weights}\nacross folds: AUC {self.auc:.3f}, {self.prompts} prompts\n"
+        return head + table(("kept", "confidence", "wrongly kept"), rows)
+
+
+def fit_gates(scores: Sequence[Score], labels: Sequence[bool], folds: Sequence[str], *, by_words: bool) -> Fitted:
+    """Fit on all prompts; judge each fold by a model fitted on the others."""
+    names = BY_WORDS if by_words else WITH_MEANING
+    evidence = np.array([_evidence(score, names) for score in scores])
+    truth = np.array(labels, dtype=np.float64)
+    fold = np.array(folds)
+    odds = np.zeros(len(truth))
+    for held_out in sorted(set(folds)):
+        outside = fold != held_out
+        odds[~outside] = _apply(_fit(evidence[outside], truth[outside]), evidence[~outside])
+    weights = _fit(evidence, truth)
+    return Fitted(
+        weights=dict(zip(("start", *names), weights.round(2).tolist(), strict=True)),
+        auc=_auc(odds, truth),
+        passing={kept: _passing(odds, truth, kept) for kept in KEPT},
+        prompts=len(truth),
+    )
+
+
+def _evidence(score: Score, names: Sequence[str]) -> list[float]:
+    brevity, excess = length_evidence(score.asked)
+    values = {
+        "similarity": score.similarity or 0.0,
+        "coverage": score.coverage,
+        "rarity": float(np.log1p(score.rarity)),
+        "brevity": brevity,
+        "excess": excess,
+    }
+    return [values[name] for name in names]
+
+
+def _fit(evidence: Floats, truth: Floats) -> Floats:
+    """Start and weights of the least penalised loss; the penalty acts on standardised evidence."""
+    middle, width = evidence.mean(axis=0), evidence.std(axis=0) + 1e-9
+    columns = np.column_stack([np.ones(len(evidence)), (evidence - middle) / width])
+    penalty = np.diag([0.0] + [RIDGE] * evidence.shape[1])
+    weights = np.zeros(columns.shape[1])
+    for _ in range(STEPS):
+        sure = 1.0 / (1.0 + np.exp(-columns @ weights))
+        curvature = (columns * (sure * (1.0 - sure))[:, None]).T @ columns + penalty
+        weights = weights + np.linalg.solve(curvature, columns.T @ (truth - sure) - penalty @ weights)
+    scaled = weights[1:] / width
+    return np.concatenate([[weights[0] - float(scaled @ middle)], scaled])
+
+
+def _apply(weights: Floats, evidence: Floats) -> Floats:
+    odds: Floats = weights[0] + evidence @ weights[1:]
+    return odds
+
+
+def _auc(odds: Floats, truth: Floats) -> float:
+    above = odds[truth == 1][:, None] - odds[truth == 0][None, :]
+    return round(float(((above > 0) + 0.5 * (above == 0)).mean()), 3)
+
+
+def _passing(odds: Floats, truth: Floats, kept: float) -> tuple[float, float]:
+    positive = np.sort(odds[truth == 1])[::-1]
+    limit = positive[int(np.ceil(kept * len(positive))) - 1]
+    return round(float(1.0 / (1.0 + np.exp(-limit))), 3), round(float((odds[truth == 0] >= limit).mean()), 3)

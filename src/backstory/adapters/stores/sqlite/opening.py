@@ -1,0 +1,153 @@
+"""Opening the file safely: who may read it, whether it is ours, which format it has. Transactions are elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from backstory.adapters.stores.sqlite import migrations
+from backstory.errors import SchemaTooNew, StoreDamaged, StoreUnavailable
+
+APPLICATION_ID = 0x42535459  # "BSTY": tells our file from any other SQLite database
+
+# Closing any descriptor of a file drops this process's locks on it (POSIX), SQLite's too. So the file is made under
+# this lock, and never opened beside SQLite afterwards.
+_MAKING = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A connection to a store of the current format, in a transaction of its own for each statement."""
+
+    raw: sqlite3.Connection
+    read_only: bool
+
+
+def open_file(path: Path, *, create: bool, busy_timeout: timedelta) -> Opened:
+    """Open the store, make it if it is not there and ``create``, and bring its format up to date.
+
+    Another program's database, damaged files and newer formats are refused before anything is written. A store on a
+    read-only disk, or in a folder that may not be written, is opened for reading. Symbolic links are followed.
+    """
+    real = Path(os.path.realpath(path))
+    with _MAKING:
+        exists = real.exists()
+        if not exists:
+            _make(real, path, create=create)
+    read_only = exists and not (os.access(real, os.W_OK) and os.access(real.parent, os.W_OK))
+    raw = _connect_read_only(real, busy_timeout) if read_only else _connect(real, busy_timeout)
+    try:
+        version = _check_identity(raw, path)
+        if not read_only:
+            _use_wal(raw, busy_timeout)
+            raw.execute("PRAGMA synchronous = FULL")
+        raw.execute("PRAGMA foreign_keys = ON")
+        if version < migrations.latest_version():
+            _migrate(raw, path, read_only=read_only)
+    except BaseException:
+        raw.close()
+        raise
+    return Opened(raw=raw, read_only=read_only)
+
+
+def _make(real: Path, path: Path, *, create: bool) -> None:
+    if not create:
+        raise StoreUnavailable(f"there is no store at {path}")
+    real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # made here, not by SQLite, so that nobody else can read it even for a moment
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _connect(real: Path, busy_timeout: timedelta) -> sqlite3.Connection:
+    return sqlite3.connect(
+        real,
+        timeout=busy_timeout.total_seconds(),
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=64,
+    )
+
+
+def _connect_read_only(real: Path, busy_timeout: timedelta) -> sqlite3.Connection:
+    """Read what is there, including what a write-ahead log beside it holds."""
+    raw = _connect_by_uri(real, "mode=ro", busy_timeout)
+    try:
+        raw.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return raw
+    except sqlite3.OperationalError as error:
+        raw.close()
+        if "unable to open" not in str(error):
+            raise
+    # SQLite can make no -shm file here. Without a log nothing is missing from the file itself.
+    log = real.with_name(f"{real.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise StoreUnavailable(
+            f"the store {real} is read-only, and its last writes are still in {log.name}; make the folder writable once"
+        )
+    return _connect_by_uri(real, "mode=ro&immutable=1", busy_timeout)
+
+
+def _connect_by_uri(real: Path, options: str, busy_timeout: timedelta) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{real.as_uri()}?{options}",
+        uri=True,
+        timeout=busy_timeout.total_seconds(),
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _check_identity(raw: sqlite3.Connection, path: Path) -> int:
+    """The file's format version; 0 for a new, empty file. Never writes."""
+    raw.execute("BEGIN")  # one view of it all: another process may be making the store right now
+    version = int(raw.execute("PRAGMA user_version").fetchone()[0])
+    application = int(raw.execute("PRAGMA application_id").fetchone()[0])
+    tables = int(raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    raw.execute("COMMIT")
+    if application != APPLICATION_ID and (application or version or tables):
+        raise StoreDamaged(f"{path} is a database of another program; it was left as it is")
+    if version > migrations.latest_version():
+        raise SchemaTooNew(
+            f"the store {path} has format {version}, this Backstory reads up to "
+            f"{migrations.latest_version()}; upgrade Backstory. Nothing was changed"
+        )
+    return version
+
+
+def _use_wal(raw: sqlite3.Connection, busy_timeout: timedelta) -> None:
+    """Switch to write-ahead logging. Several processes may open a new file at once, and SQLite does not wait for its
+    busy timeout here; one of them wins and the others find it done."""
+    deadline = time.monotonic() + busy_timeout.total_seconds()
+    while True:
+        try:
+            if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                raw.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _migrate(raw: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
+    if read_only:
+        raise StoreUnavailable(f"the store {path} has an older format and is read-only, so it cannot be opened")
+    raw.execute("BEGIN IMMEDIATE")
+    try:
+        # another process may have migrated while this one waited for the lock
+        version = int(raw.execute("PRAGMA user_version").fetchone()[0])
+        migrations.apply(raw, from_version=version)
+        raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        raw.execute(f"PRAGMA user_version = {max(version, migrations.latest_version())}")
+        raw.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            raw.execute("ROLLBACK")
+        raise

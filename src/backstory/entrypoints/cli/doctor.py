@@ -1,0 +1,97 @@
+"""Find out what is wrong, from the settings to a plugin that OpenCode does not load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.invocation import NO_BACKGROUND, Invocation
+
+if TYPE_CHECKING:
+    from backstory.config import Settings
+    from backstory.entrypoints.doctor import Check, State
+    from backstory.entrypoints.render import Tone
+
+FAILED = 1
+_TONES: dict[State, Tone] = {"ok": "good", "warn": "strong", "fail": "bad"}
+
+
+@command("doctor")
+@click.option(
+    "--probe",
+    is_flag=True,
+    help="Also start OpenCode, without a model, to see whether it loads the plugin (3 s or more).",
+)
+@click.option(
+    "--opencode",
+    "program",
+    type=click.Path(exists=True, dir_okay=False, executable=True, path_type=Path),
+    metavar="FILE",
+    help="The OpenCode program, if it is not the one on PATH.",
+)
+@click.pass_context
+def doctor(ctx: click.Context, invocation: Invocation, probe: bool, program: Path | None) -> None:
+    """Check settings, store, embedder and the installation in OpenCode; say what is wrong and how to mend it.
+
+    Nothing is changed. The exit code is 1 if a check failed; warnings alone leave it at 0. With --probe in a project
+    that has an installation of its own, OpenCode starts in that project, and so loads its other plugins too.
+    """
+    checks = _examine(invocation, probe=probe, program=program.absolute() if program else None)
+    is_ok = all(check.state != "fail" for check in checks)
+    if invocation.as_json:
+        fields = ("name", "state", "message", "mend")
+        invocation.out.json(
+            {"checks": [{name: getattr(check, name) for name in fields} for check in checks], "ok": is_ok}
+        )
+    else:
+        _show(invocation, checks)
+    if not is_ok:
+        ctx.exit(FAILED)
+
+
+def _examine(invocation: Invocation, *, probe: bool, program: Path | None) -> list[Check]:
+    import anyio
+
+    from backstory.entrypoints.doctor import check_package, check_settings, check_store
+
+    found, settings = check_settings(lambda: invocation.resolved)
+    checks = [check_package(), *found]
+    if settings is None:
+        return checks
+    checks += anyio.run(check_store, settings)
+    return [*checks, *_examine_opencode(invocation, settings, probe=probe, program=program)]
+
+
+def _examine_opencode(invocation: Invocation, settings: Settings, *, probe: bool, program: Path | None) -> list[Check]:
+    from backstory.entrypoints.opencode.doctor import Patient, check_opencode
+    from backstory.entrypoints.opencode.sidecar import sidecar_for
+
+    env = {name: value for name, value in os.environ.items() if name != NO_BACKGROUND}
+    patient = Patient(
+        env=env,
+        directory=invocation.folder,
+        settings=settings,
+        wanted=sidecar_for(settings, env),
+        program=program,
+        announce=invocation.out.note,
+    )
+    return check_opencode(patient, probe=probe)
+
+
+def _show(invocation: Invocation, checks: Sequence[Check]) -> None:
+    for check in checks:
+        invocation.out.lines([(f"{check.state:<5} {check.name}: {check.message}", _TONES[check.state])])
+        if check.mend:
+            invocation.out.lines([(f"      mend: {check.mend}", "plain")])
+    failed = sum(check.state == "fail" for check in checks)
+    warned = sum(check.state == "warn" for check in checks)
+    if failed or warned:
+        summary = f"{failed} failed, {warned} to look at, {len(checks) - failed - warned} fine"
+    else:
+        summary = "everything works"
+    invocation.out.lines([(summary, "bad" if failed else "plain")])

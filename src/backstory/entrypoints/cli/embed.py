@@ -1,0 +1,50 @@
+"""``embed``: give every memory that lacks one its vector, so that recall finds it by meaning."""
+
+from __future__ import annotations
+
+import click
+
+from backstory.entrypoints.cli.background import embedding_lock
+from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.invocation import Desk, Invocation
+from backstory.entrypoints.cli.output import counting
+from backstory.entrypoints.drive import drive
+from backstory.services.maintenance import EmbeddingReport
+
+
+@command("embed")
+@click.option("--quiet", is_flag=True, help="Print nothing, and leave the work to another process that is at it.")
+def embed(here: Invocation, quiet: bool) -> None:
+    """Embed memories, so that recall finds them by meaning.
+
+    Run this after you changed the embedder or imported memories; after `backstory remember`, and in OpenCode, it is
+    done in the background. Safe to stop at any moment.
+    """
+    with here.opened(one_shot=False) as desk:
+        if quiet:
+            _embed_unless_another_does(desk)
+            return
+        with counting("Embedding", "memories", shown=not here.out.as_json) as advance:
+            report = drive(desk.app.maintenance.embed_missing(progress=advance))
+        _tell(here, report)
+
+
+def _embed_unless_another_does(desk: Desk) -> None:
+    with embedding_lock(desk.app.settings.cache_dir) as is_ours:
+        if not is_ours:
+            return
+        drive(desk.app.maintenance.embed_missing())
+    # once more without the lock: whoever stored something while it was held left the work to us
+    drive(desk.app.maintenance.embed_missing())
+
+
+def _tell(here: Invocation, report: EmbeddingReport) -> None:
+    if report.stopped_because is not None:
+        from backstory.errors import ModelUnavailable
+
+        raise ModelUnavailable(f"{report.embedded} memories were embedded, then it stopped: {report.stopped_because}")
+    if here.out.as_json:
+        here.out.json({"model": report.model, "embedded": report.embedded, "dropped": report.dropped})
+        return
+    dropped = f"; dropped {report.dropped} vectors of former models" if report.dropped else ""
+    here.out.lines([(f"Embedded {report.embedded} memories with {report.model}{dropped}.", "plain")])

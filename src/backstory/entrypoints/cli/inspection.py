@@ -1,0 +1,78 @@
+"""``show``, ``why`` and ``history``: one memory, where it comes from, and what happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.drive import drive
+
+if TYPE_CHECKING:
+    from backstory.entrypoints.cli.invocation import Invocation
+
+
+@command("show")
+@click.argument("ref")
+@click.option("--all-projects", is_flag=True, help="Look in other projects too.")
+def show(here: Invocation, ref: str, all_projects: bool) -> None:
+    """Show memory REF in full.
+
+    REF is a number, an id, or a piece of the text that only one memory holds. Forgotten ones are found by number or id.
+    """
+    with here.opened(all_projects=all_projects) as desk:
+        memory = drive(desk.app.reference.find(ref, desk.viewer, field="ref", deleted=True))
+        if here.out.as_json:
+            from backstory.entrypoints.shapes import memory_shape
+
+            here.out.json(memory_shape(memory, desk.projects()))
+        else:
+            from backstory.entrypoints.render import memory_lines
+
+            here.out.lines(memory_lines(memory, desk.projects(), desk.viewer.project))
+
+
+@command("why")
+@click.argument("ref")
+@click.option("--all-projects", is_flag=True, help="Look in other projects too.")
+def why(here: Invocation, ref: str, all_projects: bool) -> None:
+    """Tell the whole story of memory REF.
+
+    Who said it, in which session and message; what happened to it since; when a model was shown it, and why.
+    """
+    with here.opened(all_projects=all_projects) as desk:
+        story = drive(desk.app.inspection.why(ref, desk.viewer))
+        if here.out.as_json:
+            from backstory.entrypoints.shapes import story_shape
+
+            here.out.json(story_shape(story, desk.projects()))
+        else:
+            from backstory.entrypoints.render import story_lines
+
+            here.out.lines(story_lines(story, desk.projects(), desk.viewer.project))
+
+
+@command("history")
+@click.argument("ref", required=False)
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=20, help="At most this many.  [default: 20]"
+)
+@click.option("--all-projects", is_flag=True, help="Other projects' changes too.")
+def history(here: Invocation, ref: str | None, limit: int, all_projects: bool) -> None:
+    """Show what was changed, newest first.
+
+    Each change with when, by whom and why; with REF, only what happened to that memory. The first column names the
+    change for `backstory undo`.
+    """
+    with here.opened(all_projects=all_projects) as desk:
+        changes = drive(desk.app.inspection.history(desk.viewer, ref=ref, limit=limit))
+        if here.out.as_json:
+            from backstory.entrypoints.shapes import change_shape
+
+            projects = desk.projects()
+            here.out.json({"changes": [change_shape(change, projects) for change in changes]})
+        else:
+            from backstory.entrypoints.tables import change_table
+
+            here.out.table(change_table(changes))

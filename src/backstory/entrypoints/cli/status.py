@@ -1,0 +1,115 @@
+"""``status``: which store, how much is in it, what recall works with, and what was offered lately."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.drive import drive
+
+if TYPE_CHECKING:
+    from backstory.bootstrap import App
+    from backstory.domain.conversation import FrozenBlock
+    from backstory.domain.project import Project
+    from backstory.entrypoints.cli.invocation import Desk, Invocation
+    from backstory.services.inspection import Statistics
+
+_BLOCKS = 5
+_COUNTED_AT_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """Where memories are. ``exists`` is False before the first one is stored."""
+
+    kind: str
+    location: str
+    exists: bool
+    durable: bool
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What recall by meaning works with: a model, or the reason why there is none.
+
+    ``without_vector`` counts the memories found by words only, up to 10,000; None without a model.
+    """
+
+    model: str | None
+    reason: str | None
+    without_vector: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """All that ``status`` tells."""
+
+    version: str
+    store: StoreStatus
+    project: Project | None
+    statistics: Statistics
+    meaning: Meaning
+    blocks: Sequence[FrozenBlock]
+    warnings: Sequence[str]
+
+
+@command("status")
+def status(here: Invocation) -> None:
+    """Show the store and what recall works with.
+
+    Also the project, how many memories there are, and how many lack a vector; what was offered to a model lately, and
+    where it was kept silent and why; and warnings about settings.
+    """
+    with here.opened() as desk:
+        told = _look(here, desk)
+    if here.out.as_json:
+        from backstory.entrypoints.shapes import status_shape
+
+        here.out.json(status_shape(told))
+    else:
+        from backstory.entrypoints.render import status_lines
+
+        here.out.lines(status_lines(told))
+        here.out.warn(told.warnings)
+
+
+def _look(here: Invocation, desk: Desk) -> Status:
+    from backstory.__about__ import __version__
+
+    project = desk.viewer.project
+    return Status(
+        version=__version__,
+        store=_store(here, desk),
+        project=desk.projects().get(project) if project is not None else None,
+        statistics=drive(desk.app.inspection.statistics(desk.viewer)),
+        meaning=_meaning(desk.app),
+        blocks=drive(desk.app.inspection.recent_blocks(limit=_BLOCKS)),
+        warnings=here.resolved.warnings,
+    )
+
+
+def _store(here: Invocation, desk: Desk) -> StoreStatus:
+    capabilities = desk.app.backend.memories.capabilities
+    return StoreStatus(
+        kind="sqlite" if desk.missing else capabilities.name,
+        location=str(here.resolved.settings.database_file) if desk.missing else capabilities.location,
+        exists=not desk.missing,
+        durable=capabilities.durable or desk.missing,
+        read_only=capabilities.read_only,
+    )
+
+
+def _meaning(app: App) -> Meaning:
+    from backstory.errors import ModelError
+
+    if app.embedder is None:
+        return Meaning(model=None, reason=app.no_embedder, without_vector=None)
+    try:
+        model = drive(app.embedder.model())
+    except ModelError as error:
+        return Meaning(model=None, reason=str(error), without_vector=None)
+    lacking = drive(app.backend.vectors.unembedded(model=model, limit=_COUNTED_AT_MOST))
+    return Meaning(model=model.name, reason=None, without_vector=len(lacking))

@@ -1,0 +1,119 @@
+"""Results as tables for people. How a table looks on a terminal and in a pipe is up to who prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from backstory.domain.memory import Memory
+from backstory.entrypoints.local_time import shown_time
+from backstory.entrypoints.render import place_of, shortened
+
+if TYPE_CHECKING:
+    from backstory.config.reference import Row
+    from backstory.domain.history import Change
+    from backstory.domain.ids import ProjectId
+    from backstory.domain.project import Project
+
+_NUMBERS_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; wide ones take the room that is left."""
+
+    title: str
+    is_number: bool = False
+    is_wide: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of cells, and what is said when there are none."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    empty: str
+
+
+def memory_table(
+    memories: Sequence[Memory], projects: Mapping[ProjectId, Project], *, here: ProjectId | None, empty: str
+) -> Table:
+    """Memories, one a row."""
+    return Table(
+        columns=(
+            Column("#", is_number=True),
+            Column("kind"),
+            Column("where"),
+            Column("learned"),
+            Column("memory", is_wide=True),
+            Column("tags"),
+        ),
+        rows=[
+            (
+                f"{memory.n}",
+                memory.kind.value,
+                place_of(memory, projects, here),
+                shown_time(memory.times.learned),
+                memory.content,
+                " ".join(memory.tags),
+            )
+            for memory in memories
+        ],
+        empty=empty,
+    )
+
+
+def change_table(changes: Sequence[Change]) -> Table:
+    """Changes, one a row."""
+    return Table(
+        columns=(
+            Column("change"),
+            Column("when"),
+            Column("who"),
+            Column("action"),
+            Column("memories", is_wide=True),
+            Column("reason"),
+        ),
+        rows=[
+            (
+                change.id,
+                shown_time(change.at),
+                change.author.value,
+                change.action.value,
+                _named(change),
+                change.reason or "",
+            )
+            for change in changes
+        ],
+        empty="Nothing happened here yet.",
+    )
+
+
+def tag_table(counts: Sequence[tuple[str, int]]) -> Table:
+    """Tags, the most used first."""
+    return Table(
+        columns=(Column("tag"), Column("memories", is_number=True)),
+        rows=[(tag, f"{count}") for tag, count in counts],
+        empty="No memory here has a tag.",
+    )
+
+
+def setting_table(rows: Sequence[Row]) -> Table:
+    """Settings with value and source."""
+    return Table(
+        columns=(Column("setting"), Column("value", is_wide=True), Column("from", is_wide=True)),
+        rows=[(row.name, row.value, row.source) for row in rows],
+        empty="There are no settings.",
+    )
+
+
+def _named(change: Change) -> str:
+    first = change.edits[0].after if change.edits else None
+    if first is None:
+        return ""
+    if len(change.edits) == 1:
+        return f"#{first.n} {shortened(first.content)}"
+    numbers = ", ".join(f"#{edit.after.n}" for edit in change.edits[:_NUMBERS_SHOWN])
+    return f"{numbers} and {len(change.edits) - _NUMBERS_SHOWN} more" if len(change.edits) > _NUMBERS_SHOWN else numbers

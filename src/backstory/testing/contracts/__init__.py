@@ -1,0 +1,36 @@
+"""The contracts of the ports as checks, for every backend, ours and others'.
+
+Run each check of ``BACKEND_CHECKS`` with a function that makes a new, empty backend; see ``tests/contracts``.
+"""
+
+from __future__ import annotations
+
+from backstory.testing.contracts.checks import Check, Checks, MakeBackend
+from backstory.testing.contracts.conversation_store import CONVERSATION_STORE_CHECKS
+from backstory.testing.contracts.memory_store import MEMORY_STORE_CHECKS
+from backstory.testing.contracts.project_registry import PROJECT_REGISTRY_CHECKS
+from backstory.testing.contracts.selections import SELECTION_CHECKS
+from backstory.testing.contracts.text_index import TEXT_INDEX_CHECKS
+from backstory.testing.contracts.vector_index import VECTOR_INDEX_CHECKS
+
+BACKEND_CHECKS: tuple[Check, ...] = (
+    *MEMORY_STORE_CHECKS,
+    *SELECTION_CHECKS,
+    *PROJECT_REGISTRY_CHECKS,
+    *TEXT_INDEX_CHECKS,
+    *VECTOR_INDEX_CHECKS,
+    *CONVERSATION_STORE_CHECKS,
+)
+
+__all__ = [
+    "BACKEND_CHECKS",
+    "CONVERSATION_STORE_CHECKS",
+    "MEMORY_STORE_CHECKS",
+    "PROJECT_REGISTRY_CHECKS",
+    "SELECTION_CHECKS",
+    "TEXT_INDEX_CHECKS",
+    "VECTOR_INDEX_CHECKS",
+    "Check",
+    "Checks",
+    "MakeBackend",
+]

@@ -1,0 +1,367 @@
+"""The contract of the MemoryStore: writing, history, counters. What a selection means is in ``selections.py``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+from backstory.domain.history import Action, Author, Edit
+from backstory.domain.ids import ChangeId, MemoryId, MessageId, SessionId
+from backstory.domain.memory import (
+    Conflicted,
+    Counters,
+    Deleted,
+    Kind,
+    Memory,
+    Sensitivity,
+    Source,
+    Superseded,
+    Tier,
+    Times,
+    Visibility,
+)
+from backstory.domain.provenance import Origin, Provenance
+from backstory.domain.scope import Audience, Viewer
+from backstory.domain.selection import Selection
+from backstory.errors import Conflict, InputError
+from backstory.ports.store import Use
+from backstory.testing.contracts.checks import Checks, MakeBackend, expect_error
+from backstory.testing.fakes import ORCHARD, START, add_memories, sample_change, sample_memory, ulid
+
+MEMORY_STORE_CHECKS = Checks()
+LATER = START + timedelta(hours=1)
+
+
+def everything(**conditions: object) -> Selection:
+    """All current memories, as a person sees them in every project."""
+    viewer = Viewer(project=ORCHARD, audience=Audience.PERSON, all_projects=True)
+    return replace(Selection(viewer=viewer, now=LATER), **conditions)  # type: ignore[arg-type]  # fields of Selection
+
+
+def reworded(memory: Memory, content: str) -> Edit:
+    """The edit that changes a memory's text."""
+    return Edit(before=memory, after=replace(memory, content=content))
+
+
+FULL = sample_memory(
+    "Ünïcödé 🚀 and \"quotes\" and 'more', \\ and a\nsecond line",
+    kind=Kind.DECISION,
+    visibility=Visibility.SESSION,
+    session=SessionId("ses-1"),
+    area="deploy/staging",
+    tags=("zebra", "apple", "日本"),
+    issue="OPS-4",
+    tier=Tier.TEMPORARY,
+    pinned=True,
+    expires_at=datetime(2030, 1, 1, 0, 0, 0, 123456, tzinfo=UTC),
+    sensitivity=Sensitivity.PRIVATE,
+    origin=Origin.AGENT,
+    source=Source.CAPTURED,
+    confidence=0.1,
+    weight=0.3,
+    namespace="team",
+    provenance=Provenance(
+        session=SessionId("ses-0"),
+        messages=(MessageId("m2"), MessageId("m1")),
+        tool="memory_remember",
+        agent="build",
+        extracted_at=START,
+        origin_system="other",
+        origin_id="17",
+        raw=MappingProxyType({"mood": "good", "": "empty name"}),
+    ),
+    times=Times(
+        learned=datetime(1, 1, 2, tzinfo=UTC),
+        updated=datetime(2026, 3, 2, 12, 0, 0, 1, tzinfo=UTC),
+        confirmed=datetime(9999, 12, 30, tzinfo=UTC),
+        surfaced=START,
+        used=LATER,
+    ),
+    counters=Counters(helpful=1, irrelevant=2, surfaced=3, recalled=4, sessions=5),
+)
+
+
+@MEMORY_STORE_CHECKS
+async def a_memory_comes_back_as_it_was_added(make: MakeBackend) -> None:
+    store = make().memories
+    (stored,) = await add_memories(store, FULL)
+    assert stored == replace(FULL, n=stored.n, revision=1)
+    assert await store.get([FULL.id]) == {FULL.id: stored}
+    assert await store.by_number(stored.n) == stored
+
+
+@MEMORY_STORE_CHECKS
+async def every_status_comes_back(make: MakeBackend) -> None:
+    store = make().memories
+    statuses = (
+        Conflicted(evidence="the log says otherwise", since=START, against=MemoryId(ulid(9))),
+        Superseded(by=MemoryId(ulid(8)), since=START),
+        Deleted(since=START, reason="wrong"),
+        Deleted(since=START),
+    )
+    memories = [sample_memory(f"status {n}", status=status) for n, status in enumerate(statuses)]
+    stored = await add_memories(store, *memories)
+    found = await store.get([memory.id for memory in memories])
+    assert [found[memory.id].status for memory in stored] == list(statuses)
+
+
+@MEMORY_STORE_CHECKS
+async def numbers_count_up_and_are_never_given_again(make: MakeBackend) -> None:
+    store = make().memories
+    first, second = await add_memories(store, sample_memory("one"), sample_memory("two"))
+    gone = replace(second, status=Deleted(since=LATER))
+    await store.commit(sample_change(3, Edit(before=second, after=gone), action=Action.FORGET))
+    failing = [Edit(before=None, after=sample_memory("three")), Edit(before=None, after=first)]
+    await expect_error(Conflict, store.commit(sample_change(4, *failing)))
+    (fourth,) = await add_memories(store, sample_memory("four"), first_change=5)
+    assert first.n < second.n < fourth.n
+
+
+@MEMORY_STORE_CHECKS
+async def a_number_in_the_draft_does_not_matter(make: MakeBackend) -> None:
+    store = make().memories
+    stored = await add_memories(store, sample_memory("one", n=7, revision=9), sample_memory("two", n=7))
+    assert stored[0].n != stored[1].n
+    assert [memory.revision for memory in stored] == [1, 1]
+
+
+@MEMORY_STORE_CHECKS
+async def unknown_ids_and_numbers_find_nothing(make: MakeBackend) -> None:
+    store = make().memories
+    (stored,) = await add_memories(store, sample_memory())
+    assert await store.get([]) == {}
+    assert await store.get([MemoryId(ulid(404)), MemoryId("no such form"), stored.id]) == {stored.id: stored}
+    for number in (0, -1, -stored.n, stored.n + 1, 2**63 - 1, 2**63, 10**30):
+        assert await store.by_number(number) is None
+
+
+@MEMORY_STORE_CHECKS
+async def many_ids_are_found_at_once(make: MakeBackend) -> None:
+    store = make().memories
+    memories = [sample_memory(f"fact {n}", tags=(f"t{n}",)) for n in range(1201)]
+    await store.commit(sample_change(1, *(Edit(before=None, after=memory) for memory in memories)))
+    found = await store.get([memory.id for memory in memories])
+    assert [found[memory.id].tags for memory in memories] == [memory.tags for memory in memories]
+    assert len(await store.select(everything(), limit=5000)) == 1201
+
+
+@MEMORY_STORE_CHECKS
+async def each_write_raises_the_revision_and_keeps_the_number(make: MakeBackend) -> None:
+    store = make().memories
+    (memory,) = await add_memories(store, sample_memory())
+    change = await store.commit(sample_change(2, reworded(memory, "other"), action=Action.UPDATE))
+    assert change.edits[0].after == replace(memory, content="other", revision=2)
+    assert (await store.get([memory.id]))[memory.id] == change.edits[0].after
+
+
+@MEMORY_STORE_CHECKS
+async def a_stale_write_is_a_conflict(make: MakeBackend) -> None:
+    store = make().memories
+    (memory,) = await add_memories(store, sample_memory())
+    await store.commit(sample_change(2, reworded(memory, "first")))
+    await expect_error(Conflict, store.commit(sample_change(3, reworded(memory, "second"))))
+    assert (await store.get([memory.id]))[memory.id].content == "first"
+    assert await store.change(ChangeId(ulid(3, series=1))) is None
+
+
+@MEMORY_STORE_CHECKS
+async def changing_what_is_not_there_is_a_conflict(make: MakeBackend) -> None:
+    store = make().memories
+    await expect_error(Conflict, store.commit(sample_change(1, reworded(sample_memory(n=1, revision=1), "x"))))
+    assert await store.history() == []
+
+
+@MEMORY_STORE_CHECKS
+async def adding_an_id_twice_is_a_conflict(make: MakeBackend) -> None:
+    store = make().memories
+    await add_memories(store, sample_memory())
+    await expect_error(Conflict, store.commit(sample_change(2, Edit(before=None, after=sample_memory()))))
+    twice = Edit(before=None, after=sample_memory("new"))
+    await expect_error(Conflict, store.commit(sample_change(3, twice, twice)))
+    assert await store.count(everything()) == 1
+
+
+@MEMORY_STORE_CHECKS
+async def a_memory_stands_once_in_a_change(make: MakeBackend) -> None:
+    store = make().memories
+    (memory,) = await add_memories(store, sample_memory())
+    edits = (reworded(memory, "a"), reworded(memory, "b"))
+    await expect_error(Conflict, store.commit(sample_change(2, *edits)))
+    assert (await store.get([memory.id]))[memory.id] == memory
+
+
+@MEMORY_STORE_CHECKS
+async def a_change_is_written_as_a_whole_or_not_at_all(make: MakeBackend) -> None:
+    backend = make()
+    store = backend.memories
+    one, two = await add_memories(store, sample_memory("one", tags=("old",)), sample_memory("two"))
+    stale = replace(two, revision=7)
+    edits = (
+        Edit(before=one, after=replace(one, content="kiwi", tags=("new",))),
+        Edit(before=None, after=sample_memory("lychee")),
+        reworded(stale, "mango"),
+    )
+    await expect_error(Conflict, store.commit(sample_change(3, *edits)))
+    assert await store.get([one.id, two.id, edits[1].after.id]) == {one.id: one, two.id: two}
+    assert await store.tag_counts(everything(), limit=9) == [("old", 1)]
+    assert [change.id for change in await store.history()] == [ulid(2, series=1), ulid(1, series=1)]
+    search = await backend.text.search_text(["kiwi", "lychee", "mango"], everything(), limit=9)
+    assert (search.hits, search.documents) == ([], 2)
+
+
+@MEMORY_STORE_CHECKS
+async def several_edits_make_one_change(make: MakeBackend) -> None:
+    store = make().memories
+    (old,) = await add_memories(store, sample_memory("old"))
+    new = sample_memory("new")
+    superseded = replace(old, status=Superseded(by=new.id, since=LATER))
+    change = sample_change(
+        2,
+        Edit(before=None, after=new),
+        Edit(before=old, after=superseded),
+        at=LATER,
+        author=Author.AGENT,
+        action=Action.SUPERSEDE,
+        reason="because “it” changed",
+        session=SessionId("ses"),
+        undoes=ChangeId(ulid(1, series=1)),
+        key="k",
+    )
+    committed = await store.commit(change)
+    assert [edit.after.revision for edit in committed.edits] == [1, 2]
+    assert committed == replace(change, edits=committed.edits)
+    assert await store.change(change.id) == committed
+    assert await store.history(memory=old.id) == [committed, await store.change(ChangeId(ulid(1, series=1)))]
+    assert await store.history(memory=new.id) == [committed]
+
+
+@MEMORY_STORE_CHECKS
+async def a_key_is_committed_once(make: MakeBackend) -> None:
+    store = make().memories
+    first = await store.commit(sample_change(1, Edit(before=None, after=sample_memory("one")), key="capture:m1"))
+    again = await store.commit(sample_change(2, Edit(before=None, after=sample_memory("two")), key="capture:m1"))
+    assert again == first
+    assert await store.count(everything()) == 1
+    stale = reworded(replace(first.edits[0].after, revision=5), "x")
+    assert await store.commit(sample_change(3, stale, key="capture:m1")) == first
+    await store.commit(sample_change(4, Edit(before=None, after=sample_memory("three")), key="capture:m2"))
+    assert await store.count(everything()) == 2
+
+
+@MEMORY_STORE_CHECKS
+async def a_change_id_is_committed_once(make: MakeBackend) -> None:
+    store = make().memories
+    await store.commit(sample_change(1, Edit(before=None, after=sample_memory("one"))))
+    await expect_error(Conflict, store.commit(sample_change(1, Edit(before=None, after=sample_memory("two")))))
+    assert await store.count(everything()) == 1
+
+
+@MEMORY_STORE_CHECKS
+async def a_guarded_change_is_refused_when_somebody_was_first(make: MakeBackend) -> None:
+    store = make().memories
+    await add_memories(store, sample_memory("Use tabs"))
+    add = sample_change(2, Edit(before=None, after=sample_memory("use TABS")))
+    await expect_error(Conflict, store.commit(add, absent=everything(same_text="use tabs")))
+    assert await store.count(everything()) == 1
+    await store.commit(add, absent=everything(same_text="use blanks"))
+    assert await store.count(everything()) == 2
+
+
+@MEMORY_STORE_CHECKS
+async def a_guard_does_not_stand_in_the_way_of_a_known_key(make: MakeBackend) -> None:
+    store = make().memories
+    first = await store.commit(sample_change(1, Edit(before=None, after=sample_memory("Use tabs")), key="k"))
+    again = sample_change(2, Edit(before=None, after=sample_memory("use tabs")), key="k")
+    assert await store.commit(again, absent=everything(same_text="use tabs")) == first
+
+
+@MEMORY_STORE_CHECKS
+async def history_is_newest_first_and_limited(make: MakeBackend) -> None:
+    store = make().memories
+    times = [START, START + timedelta(seconds=2), START + timedelta(seconds=1), START]
+    memories = [sample_memory(f"fact {n}", at=at) for n, at in enumerate(times)]
+    await add_memories(store, *memories)
+    newest = [ulid(n, series=1) for n in (2, 3, 4, 1)]
+    assert [change.id for change in await store.history()] == newest
+    assert [change.id for change in await store.history(limit=2)] == newest[:2]
+    assert [change.id for change in await store.history(memory=memories[0].id)] == [ulid(1, series=1)]
+    assert await store.history(memory=MemoryId(ulid(404))) == []
+    assert await store.change(ChangeId(ulid(404))) is None
+
+
+@MEMORY_STORE_CHECKS
+async def use_is_counted_by_kind_and_by_session(make: MakeBackend) -> None:
+    store = make().memories
+    (memory,) = await add_memories(store, sample_memory())
+    for session, surfaced in (("a", False), ("a", True), ("b", True), (None, True)):
+        use = Use(
+            memories=(memory.id, MemoryId(ulid(404))),
+            at=LATER,
+            session=None if session is None else SessionId(session),
+            surfaced=surfaced,
+        )
+        await store.record_use(use)
+    found = (await store.get([memory.id]))[memory.id]
+    assert found.counters == Counters(recalled=1, surfaced=3, sessions=2)
+    assert (found.times.used, found.times.surfaced) == (LATER, LATER)
+    assert (found.revision, found.times.confirmed) == (1, START)
+
+
+@MEMORY_STORE_CHECKS
+async def a_write_never_takes_back_what_was_counted(make: MakeBackend) -> None:
+    store = make().memories
+    (memory,) = await add_memories(store, sample_memory())
+    await store.record_use(Use(memories=(memory.id,), at=LATER, session=None, surfaced=True))
+    await store.record_use(Use(memories=(memory.id,), at=LATER, session=None, surfaced=False))
+    await store.commit(sample_change(2, reworded(memory, "other")))
+    found = (await store.get([memory.id]))[memory.id]
+    assert found.counters == Counters(surfaced=1, recalled=1)
+    assert (found.times.surfaced, found.times.used) == (LATER, LATER)
+
+
+@MEMORY_STORE_CHECKS
+async def tags_are_counted_most_used_first(make: MakeBackend) -> None:
+    store = make().memories
+    await add_memories(
+        store,
+        sample_memory("one", tags=("ci", "db")),
+        sample_memory("two", tags=("db", "äther")),
+        sample_memory("three", tags=("zoo",), status=Deleted(since=START)),
+    )
+    assert await store.tag_counts(everything(), limit=9) == [("db", 2), ("ci", 1), ("äther", 1)]
+    assert await store.tag_counts(everything(), limit=1) == [("db", 2)]
+    assert await store.tag_counts(everything(tags=("ci",)), limit=9) == [("ci", 1), ("db", 1)]
+
+
+@MEMORY_STORE_CHECKS
+async def tags_keep_their_order_when_they_change(make: MakeBackend) -> None:
+    store = make().memories
+    (memory,) = await add_memories(store, sample_memory(tags=("b", "a", "c")))
+    await store.commit(sample_change(2, Edit(before=memory, after=replace(memory, tags=("c", "b")))))
+    assert (await store.get([memory.id]))[memory.id].tags == ("c", "b")
+
+
+@MEMORY_STORE_CHECKS
+async def half_a_character_is_refused_or_kept_but_breaks_nothing(make: MakeBackend) -> None:
+    store = make().memories
+    half = replace(sample_memory("plain"), content="half \ud83d emoji")
+    try:
+        await add_memories(store, half)
+    except InputError:
+        assert await store.count(everything()) == 0
+    else:
+        assert (await store.get([half.id]))[half.id].content == half.content
+    await add_memories(store, sample_memory("after"), first_change=2)
+    try:
+        assert await store.count(everything(contains="\ud83d no such text")) == 0
+    except InputError:
+        assert await store.count(everything()) > 0
+
+
+@MEMORY_STORE_CHECKS
+async def closing_twice_is_fine(make: MakeBackend) -> None:
+    store = make().memories
+    await add_memories(store, sample_memory())
+    await store.close()
+    await store.close()
