@@ -195,7 +195,7 @@ def _embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, s
             from backstory.adapters.embedders.openai import OpenAiEmbedder
 
             return OpenAiEmbedder(
-                base_url=_needed(chosen.base_url, "embedder.base_url"),
+                base_url=chosen.base_url or "https://api.openai.com/v1",
                 model=_needed(chosen.model, "embedder.model"),
                 api_key=chosen.api_key,
                 timeout_seconds=chosen.timeout_ms / 1000,

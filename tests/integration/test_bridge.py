@@ -359,7 +359,7 @@ def test_our_own_words_are_never_captured(start: Start, home: Path) -> None:
 def test_a_sub_agents_prompt_gets_nothing_and_stores_nothing_unless_that_is_wanted(start: Start, home: Path) -> None:
     bridge = start()
     bridge.prompt("remember that reviews need two approvals", message="msg_1")
-    child = {"session": "ses_child", "child": True, "parent": "ses_1"}
+    child: Json = {"session": "ses_child", "child": True, "parent": "ses_1"}
     assert bridge.prompt("How many approvals? Remember that you only review.", message="msg_2", **child) is None
     assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
     bridge.close()

@@ -318,7 +318,7 @@ def test_an_export_can_be_imported_elsewhere_and_twice(shell: Shell, tmp_path: P
     file = tmp_path / "notes.jsonl"
     assert shell.json("export", str(file)) == {"exported": 1, "file": str(file)}
     assert file.stat().st_mode & 0o077 == 0
-    assert file.read_text() .splitlines()[1:] == shell.ok("export").splitlines()[1:]  # fmt: skip
+    assert file.read_text().splitlines()[1:] == shell.ok("export").splitlines()[1:]
     other = Shell(home=tmp_path / "other-home", folder=shell.folder)
     assert other.json("import", str(file), "--dry-run")["added"] == 1
     assert not other.home.exists()
@@ -418,6 +418,54 @@ def test_a_damaged_store_is_left_as_it_is(shell: Shell) -> None:
     assert store.read_bytes() == before
 
 
+def test_every_field_of_the_json_is_documented(shell: Shell, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "json-output.md").read_text(encoding="utf-8")
+    file = str(tmp_path / "notes.jsonl")
+    values = [
+        shell.json("remember", "Geese keep the foxes away", "--tag", "geese"),
+        shell.json("recall", "geese", "--lexical"),
+        shell.json("list"),
+        shell.json("tags"),
+        shell.json("why", "1"),
+        shell.json("pin", "1"),
+        shell.json("history"),
+        shell.json("forget", "1", "--dry-run"),
+        shell.json("export", file),
+        shell.json("import", file),
+        shell.json("config"),
+        shell.json("status"),
+    ]
+    fields = {field for value in values for field in _fields(value)}
+    assert {field for field in fields if f"`{field}`" not in page and f'"{field}"' not in page} == set()
+
+
+def _fields(value: Any) -> set[str]:  # Any: JSON of any shape
+    """The names of an object and of the objects in its lists; what lies deeper has pages of its own."""
+    names = set(value)
+    for inner in value.values():
+        for item in inner if isinstance(inner, list) else []:
+            names |= set(item) if isinstance(item, dict) else set()
+    return names
+
+
+def test_a_file_that_cannot_be_written_is_named(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("remember", "Hedgehogs sleep in winter")
+    done = shell.run("export", str(tmp_path / "nowhere" / "notes.jsonl"))
+    assert done.returncode == 1
+    assert "nowhere" in done.stderr
+    assert "No such file" in done.stderr
+
+
+def test_an_existing_export_survives_one_that_fails(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "notes.jsonl"
+    file.write_text("what was there")
+    assert shell.run("export", str(file), "--store", "sqlite:///proc/version").returncode == 7
+    assert file.read_text() == "what was there"
+    shell.ok("export", str(file))
+    assert file.read_text().startswith('{"format"')
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["notes.jsonl"]
+
+
 def test_a_pipe_gets_plain_text_and_a_terminal_gets_colour(shell: Shell) -> None:
     shell.ok("remember", "Swallows nest in the barn", "--tag", "birds")
     for args in (["recall", "swallows", "--lexical"], ["list"], ["history"], ["status"], ["config"], ["tags"]):
@@ -435,6 +483,7 @@ def test_a_pipe_gets_plain_text_and_a_terminal_gets_colour(shell: Shell) -> None
 
 def test_a_long_list_fits_the_terminal(shell: Shell) -> None:
     shell.ok("remember", "A very long line " * 40 + "\nwith another below")
+    shell.variables["NO_COLOR"] = "1"
     assert all(len(line.rstrip("\r")) <= 100 for line in shell.on_a_terminal("list").splitlines())
 
 

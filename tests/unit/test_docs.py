@@ -15,6 +15,7 @@ from typing import NamedTuple
 import click
 import pytest
 
+import backstory
 from backstory.adapters.stores.sqlite import migrations
 from backstory.codecs.jsonl import decode_lines
 from backstory.config import options
@@ -98,6 +99,13 @@ def test_every_command_is_described() -> None:
 
 def test_every_setting_is_described() -> None:
     assert all(f"`{option.name}`" in page("settings.md") for option in options())
+
+
+def test_every_public_name_is_described() -> None:
+    methods = [name for name in vars(backstory.AgentMemory) if not name.startswith("_")]
+    described = page("library.md")
+    assert [name for name in backstory.__all__ if not re.search(rf"\b{name}\b", described)] == []
+    assert [name for name in methods if f"| `{name}(" not in described] == []
 
 
 def test_every_error_is_described() -> None:

@@ -109,7 +109,7 @@ class ModelSettings(Group):
         maximum=200,
         aliases=("OM_OBSERVATION_MODEL",),
         project="never",
-        help="The language model, as its provider names it.",
+        help="Not used yet. The language model, as its provider names it.",
     )
     base_url: str | None = option(
         None,
@@ -118,7 +118,7 @@ class ModelSettings(Group):
         allowed=_ADDRESS,
         aliases=("OM_API_BASE_URL",),
         project="never",
-        help="Where the language model's endpoint is.",
+        help="Not used yet. Where the language model's endpoint is.",
     )
     api_key: str | None = option(
         None,
@@ -233,7 +233,7 @@ class OpenCodeSettings(Group):
         "default",
         choices=get_args(Toolset),
         project="never",
-        help="Which tools: Backstory's own, or those of an older product under their own names.",
+        help="Not used yet. Which tools: Backstory's own, or those of an older product under their own names.",
     )
     subagents: bool = option(False, project="off-only", help="Whether sub-agents' sessions are captured and kept too.")
 
@@ -258,10 +258,10 @@ class ObservationSettings(Group):
         unit="tokens",
         aliases=("OM_OBSERVATION_MESSAGE_TOKENS",),
         project="safe",
-        help="How much unobserved conversation starts an observation.",
+        help="Not used yet. How much unobserved conversation starts an observation.",
     )
     custom_instruction: str | None = option(
-        None, type=str, maximum=2_000, project="safe", help="What the observer should attend to, in your words."
+        None, type=str, maximum=2_000, project="safe", help="Not used yet. What the observer should attend to, in your words."
     )
 
 
@@ -276,10 +276,10 @@ class ReflectionSettings(Group):
         unit="tokens",
         aliases=("OM_REFLECTION_OBSERVATION_TOKENS",),
         project="safe",
-        help="How much of observations starts a reflection.",
+        help="Not used yet. How much of observations starts a reflection.",
     )
     custom_instruction: str | None = option(
-        None, type=str, maximum=2_000, project="safe", help="What the reflector should attend to, in your words."
+        None, type=str, maximum=2_000, project="safe", help="Not used yet. What the reflector should attend to, in your words."
     )
 
 
@@ -291,7 +291,7 @@ class DreamSettings(Group):
         True,
         aliases=("OPENCODE_MEMORY_DREAM",),
         project="off-only",
-        help="Whether idle sessions are distilled into facts; needs a language model.",
+        help="Not used yet. Whether idle sessions are distilled into facts; needs a language model.",
     )
 
 

@@ -148,17 +148,13 @@ def score_memory(
     now: datetime,
     policy: RankingPolicy,
 ) -> Score:
-    """Join what words, meaning and circumstances say about one memory.
-
-    With a vector: the cosine, of whose distance to 1 the words close a share as far as they cover the query. Without:
-    the lexical part alone, in which a memory that covers everything asked scores high whatever its length.
-    """
-    match = _match(words, similarity, policy)
+    """Join what words and meaning (``match``) and circumstances say about one memory."""
+    matching = match(words, similarity, policy)
     ties = _ties(memory, project=project, now=now, policy=policy)
     if isinstance(memory.status, Superseded):
-        match = max(0.0, match - policy.superseded_penalty)
+        matching = max(0.0, matching - policy.superseded_penalty)
     return Score(
-        total=match * (1.0 - policy.ties_at_most) + ties,
+        total=matching * (1.0 - policy.ties_at_most) + ties,
         similarity=similarity,
         lexical=words.lexical,
         coverage=words.coverage,
@@ -167,6 +163,19 @@ def score_memory(
         rarity=words.rarity,
         asked=words.asked,
     )
+
+
+def match(words: WordMatch, similarity: float | None, policy: RankingPolicy) -> float:
+    """What words and meaning say about a memory, in [0, 1], whatever else is known of it.
+
+    With a vector: the cosine, of whose distance to 1 the words close a share as far as they cover the query. Without:
+    the lexical part alone, in which a memory that covers everything asked scores high whatever its length.
+    """
+    wording = 0.5 + 0.5 * words.lexical
+    if similarity is None:
+        return words.coverage * wording
+    agreement = policy.lexical_weight * words.coverage**policy.coverage_power * wording
+    return 1.0 - (1.0 - min(max(similarity, 0.0), 1.0)) * (1.0 - agreement)
 
 
 def rank_key(memory: Memory, score: Score) -> tuple[float, datetime, int]:
@@ -192,14 +201,6 @@ def explain(score: Score) -> tuple[str, ...]:
     if not reasons:
         reasons.append("newest")
     return tuple(reasons)
-
-
-def _match(words: WordMatch, similarity: float | None, policy: RankingPolicy) -> float:
-    wording = 0.5 + 0.5 * words.lexical
-    if similarity is None:
-        return words.coverage * wording
-    agreement = policy.lexical_weight * words.coverage**policy.coverage_power * wording
-    return 1.0 - (1.0 - min(max(similarity, 0.0), 1.0)) * (1.0 - agreement)
 
 
 def _saturation(count: int, *, length: int, mean_length: float) -> float:

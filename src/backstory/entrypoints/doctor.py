@@ -57,8 +57,7 @@ def check_settings(resolve: Callable[[], Resolved]) -> tuple[list[Check], Settin
         return [Check(name="settings", state="fail", message=str(error), mend=mend)], None
     warnings = [Check(name="settings", state="warn", message=warning) for warning in resolved.warnings]
     changed = sum(source != "default" for source in resolved.sources.values())
-    which = f"{changed} of {len(resolved.sources)} settings are not" if changed else "all settings are"
-    message = f"{which} at their defaults; data is kept in {data_dir}"
+    message = f"{changed} of {len(resolved.sources)} settings differ from their defaults; data is kept in {data_dir}"
     return warnings or [Check(name="settings", state="ok", message=message)], resolved.settings
 
 
@@ -69,7 +68,7 @@ async def check_store(settings: Settings) -> list[Check]:
         return [Check(name="store", state="warn", message="the store is `memory`: nothing outlives a process")]
     app = open_app(settings, one_shot=True, create=False)
     try:
-        if not path.exists():
+        if _is_absent(path):
             return [_absent_store(path), await _embedder(app)]
         opened = await _opened(app, path)
         if opened.state == "fail":
@@ -80,12 +79,22 @@ async def check_store(settings: Settings) -> list[Check]:
         await app.close()
 
 
+def _is_absent(path: Path) -> bool:
+    """Whether there is no file; one that may not be looked at is there, and opening it says what is wrong."""
+    try:
+        path.stat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
+    return False
+
+
 def _absent_store(path: Path) -> Check:
-    there = next(folder for folder in path.parents if folder.exists())
-    if os.access(there, os.W_OK):
+    there = next(folder for folder in path.parents if not _is_absent(folder))
+    if there.is_dir() and os.access(there, os.W_OK):
         return Check(name="store", state="ok", message=f"there is no store yet; the first memory makes {path}")
-    mend = f"make {there} writable, or set BACKSTORY_HOME to another folder"
-    return Check(name="store", state="fail", message=f"{path} cannot be made: {there} is not writable", mend=mend)
+    mend = f"make {there} a writable folder, or set BACKSTORY_HOME to another one"
+    message = f"{path} cannot be made: {there} is no folder that can be written"
+    return Check(name="store", state="fail", message=message, mend=mend)
 
 
 async def _opened(app: App, path: Path) -> Check:

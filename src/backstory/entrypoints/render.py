@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from backstory.domain.memory import Deleted, Memory, Superseded, Tier, Visibility, status_name
-from backstory.entrypoints.local_time import shown_time
+from backstory.entrypoints.local_time import shown_day, shown_time
 
 if TYPE_CHECKING:
     from backstory.domain.conversation import FrozenBlock, Message, Session
@@ -52,7 +52,7 @@ def head_of(memory: Memory, projects: Mapping[ProjectId, Project], here: Project
         facts.append(_state(memory) or state)
     if memory.sensitivity.value != "normal":
         facts.append(memory.sensitivity.value)
-    facts.append(f"{memory.times.learned.astimezone():%Y-%m-%d}")
+    facts.append(shown_day(memory.times.learned))
     facts += [label for label in (memory.area, memory.issue) if label]
     if memory.tags:
         facts.append(" ".join(f"+{tag}" for tag in memory.tags))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backstory.domain.memory import Memory
-from backstory.entrypoints.local_time import shown_time
+from backstory.entrypoints.local_time import shown_day, shown_time
 from backstory.entrypoints.render import place_of, shortened
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def memory_table(
                 f"{memory.n}",
                 memory.kind.value,
                 place_of(memory, projects, here),
-                shown_time(memory.times.learned),
+                shown_day(memory.times.learned),
                 memory.content,
                 " ".join(memory.tags),
             )

@@ -116,7 +116,8 @@ class VectorIndex(Protocol):
         ...
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[Unembedded]:
-        """Memories that are not forgotten and have no vector of this model and dimension, highest number first."""
+        """Memories that have no vector of this model and dimension, highest number first; neither forgotten nor
+        local-only ones, since those reach no model, not even one that embeds."""
         ...
 
     async def put_vectors(self, vectors: Sequence[Embedded], *, model: EmbeddingModel) -> int:

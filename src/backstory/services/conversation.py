@@ -32,13 +32,17 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A user's message, before the model sees it. ``typed`` False: an agent wrote it, as for a sub-agent."""
+    """A user's message, before the model sees it.
+
+    ``typed`` is what a person typed of it, if that is not the whole text. ``author`` is the agent for a sub-agent's.
+    """
 
     text: str
     message: MessageId
     session: SessionId
     agent: str | None = None
-    typed: bool = True
+    typed: str | None = None
+    author: Author = Author.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +84,14 @@ class Conversations:
             draft = Draft(
                 content=item.content,
                 kind=item.kind,
-                tags=(CAPTURED_TAG,) if prompt.typed else (),
-                origin=Origin.USER if prompt.typed else Origin.AGENT,
+                tags=(CAPTURED_TAG,) if prompt.author is Author.USER else (),
+                origin=Origin.USER if prompt.author is Author.USER else Origin.AGENT,
                 source=Source.CAPTURED,
                 provenance=Provenance(session=prompt.session, messages=(prompt.message,), agent=prompt.agent),
                 key=f"capture:{prompt.message}:{position}",
             )
-            author = Author.USER if prompt.typed else Author.AGENT
             try:
-                remembered.append(await self._remember.remember(draft, viewer=viewer, author=author))
+                remembered.append(await self._remember.remember(draft, viewer=viewer, author=prompt.author))
             except InputError as error:
                 refused.append(str(error))
         return Captured(remembered=tuple(remembered), refused=tuple(refused))
@@ -98,7 +101,8 @@ class Conversations:
         return bool(self._requests(prompt))
 
     def _requests(self, prompt: Prompt) -> list[Request]:
-        return capture(strip_injected(strip_private(prompt.text))) if self._capture else []
+        text = prompt.text if prompt.typed is None else prompt.typed
+        return capture(strip_injected(strip_private(text))) if self._capture else []
 
     async def take_session(self, session: Session) -> None:
         """Add a session, or bring it up to date."""

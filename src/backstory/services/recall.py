@@ -14,6 +14,7 @@ from backstory.domain.ranking import (
     WordMatch,
     WordStatistics,
     explain,
+    match,
     match_words,
     rank_key,
     score_memory,
@@ -26,13 +27,14 @@ from backstory.domain.time_range import TimeRange
 from backstory.errors import InputError, ModelError, StoreError
 from backstory.ports.backend import Backend
 from backstory.ports.index import TextSearch
-from backstory.ports.models import Embedder
+from backstory.ports.models import Embedder, EmbeddingModel
 from backstory.ports.store import Use
 from backstory.ports.system import Clock
 
 MAX_QUERY_CHARS = 2000  # more than this of a long prompt adds noise and time, not meaning
 MAX_LIMIT = 100
 _CANDIDATES = 60
+_LOADED_AT_LEAST = 40  # of the candidates; the rest are too far behind for a tie-breaker to bring them into the results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,10 @@ class _Evidence:
     skipped: list[Skipped] = field(default_factory=list)
 
 
+_Candidate = tuple[MemoryId, WordMatch, float | None]
+"""A memory the indexes found, its word match and its similarity."""
+
+
 class Recall:
     """Searches memories by words and by meaning."""
 
@@ -107,6 +113,7 @@ class Recall:
         self._clock = clock
         self._policy = policy
         self._no_embedder = no_embedder
+        self._searchable: str | None = None  # the model of which vectors were seen; saves counting them each time
 
     async def recall(self, query: Query) -> Recalled:
         """Answer a query. Counts nothing as used: see ``recall_and_count``."""
@@ -180,17 +187,8 @@ class Recall:
             evidence.skipped.append(Skipped(part="meaning", reason=self._no_embedder))
             return
         try:
-            counts = await self._backend.vectors.vector_counts()
-            if not counts:
-                return  # nothing was embedded yet, so there is no meaning to search and no model to load
-            model = await self._embedder.model()
-            if model.name not in counts:
-                others = ", ".join(sorted(counts))
-                evidence.skipped.append(
-                    Skipped(
-                        part="meaning", reason=f"embedded by {others}, not yet by {model.name}; words alone for now"
-                    )
-                )
+            model = await self._searchable_model(evidence)
+            if model is None:
                 return
             from backstory.domain.admission import admit_evidence  # not needed by a lexical search
 
@@ -203,27 +201,53 @@ class Recall:
             return
         evidence.similarity.update((hit.id, hit.similarity) for hit in hits)
 
+    async def _searchable_model(self, evidence: _Evidence) -> EmbeddingModel | None:
+        """The model whose vectors can be searched; None when there are none, so that no model is loaded for nothing."""
+        assert self._embedder is not None
+        if self._searchable is None:
+            counts = await self._backend.vectors.vector_counts()
+            if not counts:
+                return None
+            model = await self._embedder.model()
+            if model.name not in counts:
+                others = ", ".join(sorted(counts))
+                reason = f"embedded by {others}, not yet by {model.name}; words alone for now"
+                evidence.skipped.append(Skipped(part="meaning", reason=reason))
+                return None
+            self._searchable = model.name
+        return await self._embedder.model()
+
     async def _score(self, evidence: _Evidence, query: Query, selection: Selection) -> list[Result]:
-        ids = list(dict.fromkeys([*evidence.words, *evidence.similarity]))
-        memories = await self._backend.memories.get(ids)
-        # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list,
-        # it has no vector yet and is judged by its words
-        full = len(evidence.similarity) >= _CANDIDATES
-        beyond = min(evidence.similarity.values()) if full else None
+        candidates = self._best_candidates(evidence, query)
+        memories = await self._backend.memories.get([memory_id for memory_id, _, _ in candidates])
         results = []
-        for memory_id, memory in memories.items():
-            if not selects(selection, memory):
+        for memory_id, words, similarity in candidates:
+            memory = memories.get(memory_id)
+            if memory is None or not selects(selection, memory):
                 continue  # forgotten, replaced or made local-only since the index found it
             score = score_memory(
                 memory,
-                words=evidence.words.get(memory_id, evidence.no_words),
-                similarity=evidence.similarity.get(memory_id, beyond),
+                words=words,
+                similarity=similarity,
                 project=query.viewer.project,
                 now=self._clock.now(),
                 policy=self._policy,
             )
             results.append(Result(memory=memory, score=score, reasons=explain(score)))
         return sorted(results, key=lambda result: rank_key(result.memory, result.score), reverse=True)
+
+    def _best_candidates(self, evidence: _Evidence, query: Query) -> list[_Candidate]:
+        """The candidates worth loading, the best matches first."""
+        # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list,
+        # it has no vector yet and is judged by its words
+        full = len(evidence.similarity) >= _CANDIDATES
+        beyond = min(evidence.similarity.values()) if full else None
+        candidates = [
+            (memory_id, evidence.words.get(memory_id, evidence.no_words), evidence.similarity.get(memory_id, beyond))
+            for memory_id in dict.fromkeys([*evidence.words, *evidence.similarity])
+        ]
+        candidates.sort(key=lambda candidate: match(candidate[1], candidate[2], self._policy), reverse=True)
+        return candidates[: max(2 * query.limit, _LOADED_AT_LEAST)]
 
 
 def _statistics(search: TextSearch) -> WordStatistics:

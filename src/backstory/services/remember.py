@@ -29,7 +29,7 @@ from backstory.domain.memory import (
     set_pin,
     supersede,
 )
-from backstory.domain.provenance import Origin, Provenance, may_supersede, trust
+from backstory.domain.provenance import Origin, Provenance, lowest, may_supersede, trust
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.errors import Conflict, InputError, NotFound, OutOfScope
@@ -133,6 +133,9 @@ class Remember:
         memory = await self._reference.find_changeable(ref, viewer)
         now = self._clock.now()
         updated = revise(memory, self._admitted(revision), now=now)
+        if updated.content != memory.content:  # new words are the words of whoever wrote them
+            writer = Origin.USER if author is Author.USER else lowest((memory.origin, Origin.AGENT))
+            updated = replace(updated, origin=writer)
         if updated.visibility is not memory.visibility:
             updated = self._moved(updated, viewer)
         if updated.tier is Tier.TEMPORARY and updated.expires_at is None:
@@ -351,7 +354,9 @@ def _same_for_same_readers(memory: Memory, now: datetime) -> Selection:
 def _said_again(known: Memory, new: Memory, *, now: datetime) -> Memory:
     """A known memory, confirmed: it gains the new labels and pin, the better origin and the longer life of the two."""
     confirmed = confirm(known, now=now)
-    origin = new.origin if trust(new.origin) > trust(known.origin) else known.origin
+    # only the user's own words raise an origin: an agent that repeats a web page does not make it trusted
+    better = new.origin is Origin.USER and trust(new.origin) > trust(known.origin)
+    origin = new.origin if better else known.origin
     stays = known.expires_at is None or new.expires_at is None
     expires = None if stays else max(filter(None, (confirmed.expires_at, new.expires_at)))
     return replace(

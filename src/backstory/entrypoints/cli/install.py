@@ -60,7 +60,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: click 
         help="For one project only: the one of this folder, or of DIR.",
     )(function)
     function = click.option("--global", "is_global", is_flag=True, help="For all projects.  [default]")(function)
-    return click.argument("host", type=click.Choice(HOSTS), required=False)(function)
+    return click.argument("host", metavar="opencode", type=click.Choice(HOSTS), required=False)(function)
 
 
 @click.command("install", cls=_Command)

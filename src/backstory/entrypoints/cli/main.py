@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if arguments is None else arguments)
     _print_anything()
     try:
-        code = _run(args or ["--help"])
+        code = _run(args.copy() or ["--help"])
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         return end.exit_code

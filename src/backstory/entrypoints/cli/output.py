@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
     from backstory.entrypoints.tables import Table
 
 _CODES: dict[Tone, str] = {"strong": "1", "plain": "", "faint": "2", "good": "32", "bad": "31"}
-_NARROW_CELLS = 26
-"""The widest a narrow column gets on a terminal: the length of an id."""
+_NARROW_CELLS = 32
+"""The widest a narrow column gets on a terminal: an id or the name of a setting fits."""
 _LEAST_CELLS = 12
 """The narrowest a wide column gets; on a terminal too small for that, lines wrap."""
 _GAP = 2
@@ -48,6 +47,8 @@ class Output:
         if not table.rows:
             self.lines([(table.empty, "faint")] if self.is_terminal else [])
         elif self.is_terminal:
+            import shutil
+
             head, *rows = _laid_out(table, terminal_cells=shutil.get_terminal_size().columns)
             self.lines([(head, "strong"), *((row, "plain") for row in rows)])
         else:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from backstory.errors import InputError
 
@@ -25,8 +27,13 @@ def text_of(words: Sequence[str], *, field: str) -> str | None:
     return None if sys.stdin is None or sys.stdin.isatty() else _read(field)
 
 
+def input_stream() -> BinaryIO:
+    """Standard input as bytes; empty where it was closed before we started."""
+    return io.BytesIO() if sys.stdin is None else sys.stdin.buffer
+
+
 def _read(field: str) -> str:
-    data = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_BYTES + 1)
+    data = input_stream().read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise InputError(f"{field} from standard input is larger than {MAX_BYTES // 1024:,} KiB", field=field)
     if b"\0" in data:

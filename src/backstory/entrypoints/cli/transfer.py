@@ -16,7 +16,7 @@ from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.cli.invocation import Invocation
 from backstory.entrypoints.cli.output import counting
-from backstory.entrypoints.cli.standard_input import STANDARD_INPUT
+from backstory.entrypoints.cli.standard_input import STANDARD_INPUT, input_stream
 from backstory.entrypoints.drive import drive
 from backstory.entrypoints.errors import USAGE
 
@@ -95,7 +95,7 @@ def import_(here: Invocation, file: Path, dry_run: bool, trust: bool, keep_proje
 @contextmanager
 def _reading(file: Path) -> Iterator[BinaryIO]:
     if str(file) == STANDARD_INPUT:
-        yield sys.stdin.buffer
+        yield input_stream()
         return
     with file.open("rb") as source:
         yield source

@@ -25,6 +25,8 @@ def read_regular(path: Path) -> bytes | None:
         if path.is_symlink():
             raise OSError(f"{path} is a link that leads nowhere") from None
         return None
+    except ValueError as error:  # a NUL in the path
+        raise OSError(str(error)) from None
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(f"{path} is not a regular file")

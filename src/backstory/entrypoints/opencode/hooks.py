@@ -17,6 +17,7 @@ from backstory.bootstrap import App
 from backstory.codecs.record import format_time
 from backstory.config import load
 from backstory.domain.conversation import Message, Role, Session
+from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.markup import unwrap
 from backstory.domain.scope import Audience, Viewer
@@ -94,7 +95,8 @@ class Hooks:
             message=MessageId(params.message),
             session=SessionId(params.session),
             agent=params.agent,
-            typed=not params.child,
+            typed=params.typed,
+            author=Author.AGENT if params.child else Author.USER,
         )
         self._answering[params.message] = False
         try:
@@ -103,7 +105,7 @@ class Hooks:
                 await place.app.conversations.capture(prompt, place.viewer(params.session))
                 return {"block": None}
             block = await place.app.prompts.take(prompt, place.viewer(params.session))
-            if self._answering[params.message]:
+            if self._answering.get(params.message):  # delivered twice, the other delivery may be done
                 await place.app.blocks.withdraw(prompt.message)
         except StoreError as error:
             log.warning("event=prompt_without_store session=%s reason=%s", params.session, error)
@@ -143,7 +145,9 @@ class Hooks:
         place = await self._place(params.directory)
         tool = find_tool(params.name)
         if tool is None:
-            return {"output": f"There is no tool {params.name}.", "title": "", "metadata": {}}
+            return _refused(f"There is no tool {params.name}.")
+        if not place.app.settings.opencode.tools:  # switched off since OpenCode was told of them
+            return _refused("The memory tools are switched off here (opencode.tools). Continue without them.")
         call = Call(
             app=place.app,
             viewer=place.viewer(params.session),
@@ -295,3 +299,7 @@ class Hooks:
             temporary.replace(folder / HANDSHAKE_FILE)
         except (OSError, BackstoryError) as error:
             log.warning("event=handshake_not_noted reason=%s", error)
+
+
+def _refused(text: str) -> dict[str, Any]:
+    return {"output": text, "title": "not done", "metadata": {"failed": True}}

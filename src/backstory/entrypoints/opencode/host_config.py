@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from backstory.config.values import SWITCH_WORDS
 from backstory.entrypoints.opencode import jsonc
@@ -100,7 +101,7 @@ def _about(entry: str, config: Path) -> Iterator[str]:
         if entry.partition("@")[0] in _PACKAGE_NAMES:
             yield f"{config} names the npm package {entry!r}, which is not Backstory's; remove that plugin entry"
         return
-    path = Path(unquote(urlsplit(entry).path)) if entry.startswith("file:") else config.parent / entry
+    path = Path(unquote(entry.removeprefix("file://"))) if entry.startswith("file:") else config.parent / entry
     if path.name == PLUGIN or is_plugin(path):
-        what = "which OpenCode finds by itself" if path.exists() else "which is not there"
+        what = "which OpenCode finds by itself" if os.path.exists(path) else "which is not there"  # noqa: PTH110 - never raises
         yield f"{config} has a plugin entry for {entry!r}, {what}; remove that entry"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -248,7 +249,8 @@ def _content(path: Path) -> bytes | None:
 
 
 def _exists(path: Path) -> bool:
-    return path.is_symlink() or path.exists()
+    """Whether anything is there, as far as may be seen; a link counts wherever it leads."""
+    return os.path.lexists(path)
 
 
 def _words(value: object) -> tuple[str, ...]:

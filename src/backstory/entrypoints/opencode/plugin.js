@@ -18,6 +18,7 @@ const PROTOCOL = 1
 const DEADLINES_MS = {
   hello: 5000, "chat.message": 800, blocks: 300, snapshot: 300, compacting: 500, tool: 10_000,
   session: 200, // OpenCode's own answer to "what is this session?"
+  start: 2500, // a child that has not said a word yet is given so long from its start: only a process's first prompt waits
   grace: 1000, // from end of input to kill
   silence: 30_000, // a child that says nothing for so long, and lets three requests pass, is replaced
 }
@@ -41,6 +42,7 @@ const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
   snapshots: new Map(), // session -> {text, failures}; text is undefined until Python has answered
   misses: new Map(), // session -> how often `blocks` went unanswered
   sessions: new Map(), // session -> {child, parent}
+  commands: new Map(), // session -> the command whose prompt comes next: {text, typed}
   compacting: new Set(), // sessions whose next messages.transform is the input of a compaction
 })
 
@@ -76,6 +78,12 @@ function readSidecar() {
 }
 
 const deadline = (name) => shared.sidecar?.deadlines_ms?.[name] ?? DEADLINES_MS[name]
+
+// How long a request may take: its deadline, or what is left of the child's time to start.
+function patience(method) {
+  const starting = shared.heardAt === shared.startedAt
+  return starting ? Math.max(deadline(method), deadline("start") - (Date.now() - shared.startedAt)) : deadline(method)
+}
 
 // Resolves to undefined when `promise` rejects or takes longer than `ms`.
 function within(ms, promise) {
@@ -172,7 +180,7 @@ function request(method, params, signal) {
       settle()
       const silent = Date.now() - shared.heardAt > deadline("silence")
       if (++shared.unanswered >= MAX_FAILURES && silent) ended(shared.child, "it does not answer")
-    }, deadline(method))
+    }, patience(method))
     shared.waiting.set(id, settle)
     signal?.addEventListener("abort", abandon)
     if (!send({ id, method, params })) settle()
@@ -223,7 +231,7 @@ async function serve({ id, method, params }) {
   try {
     const answer = await ask(params)
     if (answer?.error) fail(-32000, JSON.stringify(answer.error).slice(0, 500))
-    else if (id !== undefined) send({ id, result: answer?.data ?? null })
+    else if (id !== undefined) send({ id, result: answer?.data ?? null }, slim)
   } catch (error) {
     fail(-32000, String(error))
   }
@@ -280,8 +288,11 @@ const lineage = ({ child, parent }) => (child ? { child: true, parent } : {})
 
 async function onPrompt(instance, { session, message, agent, text, parts }) {
   shared.compacting.delete(session)
+  const command = shared.commands.get(session)
+  shared.commands.delete(session)
+  const typed = command && parts.some((part) => part.text === command.text) ? { typed: command.typed } : {}
   const about = await sessionOf(instance, session)
-  const params = { directory: instance.directory, session, message, agent, text, parts, ...lineage(about) }
+  const params = { directory: instance.directory, session, message, agent, text, parts, ...typed, ...lineage(about) }
   const answer = await request("chat.message", params)
   if (!answer) send({ method: "dropped", params: { directory: instance.directory, session, message } })
   keep(shared.blocks, message, !about.child && typeof answer?.block === "string" ? answer.block : "", MAX_BLOCKS)
@@ -395,6 +406,12 @@ async function server({ client, directory, worktree, project }) {
       session: sessionID, message: message.id, agent: message.agent ?? agent ?? null, parts: parts.map(describePart),
       text: parts.filter(isOwnText).map((part) => part.text).join("\n"),
     })),
+
+    // A command's prompt is a file's text; only what follows its name was typed.
+    "command.execute.before": guarded("command.execute.before", ({ sessionID, arguments: typed }, { parts }) => {
+      const text = parts.find(isOwnText)?.text
+      if (text !== undefined && isText(typed)) keep(shared.commands, sessionID, { text, typed }, MAX_SESSIONS)
+    }),
 
     "experimental.chat.messages.transform": guarded("messages.transform", async (_input, { messages }) => {
       const session = messages[0]?.info.sessionID

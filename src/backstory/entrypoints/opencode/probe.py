@@ -277,7 +277,7 @@ def _throw_away() -> Iterator[Path]:
 def _modified(folder: Path) -> int:
     try:
         return (folder / HANDSHAKE).stat().st_mtime_ns
-    except OSError:
+    except (OSError, ValueError):
         return 0
 
 

@@ -55,11 +55,15 @@ class InSession(InDirectory):
 
 
 class ChatMessage(InSession):
-    """A user's message, before the model sees it. ``child``: a sub-agent's session, or a helper's."""
+    """A user's message, before the model sees it. ``child``: a sub-agent's session, or a helper's.
+
+    ``typed``: what a person typed of it, if that is not the whole text (a command's arguments).
+    """
 
     message: str = Field(min_length=1)
     agent: str | None = None
     text: str = ""
+    typed: str | None = None
     child: bool = False
     parent: str | None = None
 

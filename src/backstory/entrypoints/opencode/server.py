@@ -20,6 +20,9 @@ import anyio.abc
 import anyio.to_thread
 
 from backstory.bootstrap import App
+from backstory.domain.admission import admit_evidence
+from backstory.domain.capture import capture
+from backstory.domain.text import analyse_query
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.hooks import Hooks
 from backstory.errors import BackstoryError, ModelError
@@ -196,6 +199,7 @@ class Bridge:
 
     async def _embed_in_background(self) -> None:
         """Load the model before the first prompt needs it, then give new memories their vectors as they come."""
+        await anyio.to_thread.run_sync(_warm_rules)
         if self._app.embedder is None:
             log.info("event=lexical_only reason=%s", self._app.no_embedder)
             return
@@ -220,6 +224,13 @@ class Bridge:
             await self._app.embedder.embed(["warm up"])
         except ModelError as error:
             log.warning("event=embedder_unavailable reason=%s", error)
+
+
+def _warm_rules() -> None:
+    """Compile the patterns that a prompt passes, 100 ms in all, before the first prompt has to wait for them."""
+    admit_evidence("password=warm-up")
+    capture("Remember that this is only a warm-up.")
+    analyse_query("warm up")
 
 
 def serve_stdio(app: App) -> NoReturn:

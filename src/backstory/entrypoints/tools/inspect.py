@@ -38,7 +38,7 @@ class InspectArguments(Arguments):
         " in use. shown: what came with the last messages of this session, and why or why not. stats: counts.",
     )
     id: int | str | None = Field(default=None, description="#number or text of the memory, for why.")
-    limit: int = Field(default=10, ge=1, le=100)
+    limit: int = Field(default=10, ge=1, le=100, description="At most this many lines.")
 
 
 async def inspect(arguments: InspectArguments, call: Call) -> Answer:

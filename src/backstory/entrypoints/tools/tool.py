@@ -129,6 +129,8 @@ def _slim(node: Any, definitions: Mapping[str, Any]) -> Any:  # Any: JSON of any
     options = [option for option in node.get("anyOf", []) if option != {"type": "null"}]
     if len(options) == 1:
         return _slim({**options[0], **_without(node, "anyOf", "default")}, definitions)
+    if options and len(options) < len(node["anyOf"]):
+        return _slim({**_without(node, "default"), "anyOf": options}, definitions)
     if "properties" in node:
         properties = {name: _slim(item, definitions) for name, item in node["properties"].items()}
         return {**_without(node, "title", "description"), "properties": properties}

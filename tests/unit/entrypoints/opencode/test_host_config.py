@@ -82,6 +82,12 @@ def test_a_configuration_that_is_a_folder_is_told(user: User) -> None:
     assert "cannot be read" in told
 
 
+def test_entries_that_no_path_can_be_are_passed_over(user: User) -> None:
+    entries = r'["./a\u0000b", "file://[", "file:", "./", "", "/", "./%s", "./\ud800.js"]' % ("x" * 5_000)
+    (user.project / "opencode.json").write_text(f'{{"plugin": {entries}}}')
+    assert user.obstacles() == []
+
+
 def test_two_installations_are_told_once(user: User) -> None:
     user.install(project_place(user.project))
     (told,) = user.obstacles()

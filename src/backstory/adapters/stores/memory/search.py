@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from backstory.adapters.stores.memory.memories import InMemoryMemories
 from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Deleted, Memory, searchable_text
+from backstory.domain.memory import Deleted, Memory, Sensitivity, searchable_text
 from backstory.domain.selection import Selection, selects
 from backstory.domain.text import analyse
 from backstory.ports.index import (
@@ -91,7 +91,9 @@ class InMemoryVectorIndex:
         missing = [
             Unembedded(id=memory.id, revision=memory.revision, text=searchable_text(memory))
             for memory in newest_first
-            if not isinstance(memory.status, Deleted) and self._of(model, memory.id) is None
+            if not isinstance(memory.status, Deleted)
+            and memory.sensitivity is not Sensitivity.LOCAL_ONLY
+            and self._of(model, memory.id) is None
         ]
         return missing[:limit]
 

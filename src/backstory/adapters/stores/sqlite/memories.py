@@ -21,7 +21,7 @@ from backstory.adapters.stores.sqlite.rows import (
     memory_row,
     to_us,
 )
-from backstory.adapters.stores.sqlite.words import index_words
+from backstory.adapters.stores.sqlite.words import index_words, unindex_words
 from backstory.domain.history import Change, Edit, touched
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Memory, searchable_text
@@ -208,16 +208,25 @@ def _exists(raw: sqlite3.Connection, selection: Selection) -> bool:
 
 def _write_edit(raw: sqlite3.Connection, edit: Edit) -> Edit:
     after = _insert(raw, edit.after) if edit.before is None else _update(raw, edit.before, edit.after)
-    if edit.before is None or edit.before.tags != after.tags:
+    if edit.before is None:
+        _insert_tags(raw, after)
+        index_words(raw, after)
+        return replace(edit, after=after)
+    if edit.before.tags != after.tags:
         raw.execute("DELETE FROM memory_tags WHERE n = ?", (after.n,))
-        raw.executemany(
-            "INSERT INTO memory_tags (n, position, tag) VALUES (?, ?, ?)",
-            [(after.n, position, tag) for position, tag in enumerate(after.tags)],
-        )
-    if edit.before is None or searchable_text(edit.before) != searchable_text(after):
+        _insert_tags(raw, after)
+    if searchable_text(edit.before) != searchable_text(after):
+        unindex_words(raw, after.n)
         index_words(raw, after)
         raw.execute("DELETE FROM vectors WHERE n = ?", (after.n,))
     return replace(edit, after=after)
+
+
+def _insert_tags(raw: sqlite3.Connection, memory: Memory) -> None:
+    raw.executemany(
+        "INSERT INTO memory_tags (n, position, tag) VALUES (?, ?, ?)",
+        [(memory.n, position, tag) for position, tag in enumerate(memory.tags)],
+    )
 
 
 def _insert(raw: sqlite3.Connection, memory: Memory) -> Memory:

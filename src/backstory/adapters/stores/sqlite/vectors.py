@@ -52,7 +52,7 @@ class SqliteVectorIndex:
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[Unembedded]:
         statement = (
             f"SELECT {COLUMNS} FROM memories m WHERE m.state <> 'deleted' "
-            "AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.n = m.n AND v.model = ? AND v.dimension = ?) "
+            "AND m.sensitivity <> 'local-only' AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.n = m.n AND v.model = ? AND v.dimension = ?) "
             "ORDER BY m.n DESC LIMIT ?"
         )
         parameters = (model.name, model.dimension, limit)
@@ -103,15 +103,16 @@ class _Matrix:
         import numpy
 
         similarity = self._rows @ numpy.asarray(vector, dtype=numpy.float32)
-        total = len(similarity)
-        look = max(_FIRST_LOOK, 4 * limit)
-        while total and look < min(total, _LOOK_AT_MOST):
-            best = numpy.argpartition(-similarity, look)[:look]
-            selected = _selected_among(raw, self._numbers[best].tolist(), clause)
+        order = _nearest_first(similarity)
+        selected: dict[int, str] = {}
+        looked, look = 0, max(_FIRST_LOOK, 4 * limit)
+        while look <= len(order):
+            selected |= _selected_among(raw, self._numbers[order[looked:look]].tolist(), clause)
             if len(selected) >= limit:
-                return self._hits(similarity, best, selected, limit)
-            look *= 4
-        return self._hits(similarity, numpy.arange(total), _all_selected(raw, clause), limit)
+                return self._hits(similarity, order[:look], selected, limit)
+            # as far as the share selected so far promises enough, and a little further
+            looked, look = look, 1 + look * 5 * limit // (4 * max(1, len(selected)))
+        return self._hits(similarity, numpy.arange(len(similarity)), _all_selected(raw, clause), limit)
 
     def _hits(
         self, similarity: NDArray[np.float32], among: NDArray[np.intp], selected: Mapping[int, str], limit: int
@@ -161,6 +162,16 @@ def _put(raw: sqlite3.Connection, item: Embedded, blob: bytes, model: EmbeddingM
     statement = "INSERT INTO vectors (n, model, dimension, vector) VALUES (?, ?, ?, ?)"
     raw.execute(statement, (row[0], model.name, model.dimension, blob))
     return 1
+
+
+def _nearest_first(similarity: NDArray[np.float32]) -> NDArray[np.intp]:
+    """The rows of the greatest similarity in order, at most ``_LOOK_AT_MOST``."""
+    import numpy
+
+    if len(similarity) <= _LOOK_AT_MOST:
+        return numpy.argsort(-similarity)
+    best = numpy.argpartition(-similarity, _LOOK_AT_MOST)[:_LOOK_AT_MOST]
+    return best[numpy.argsort(-similarity[best])]
 
 
 def _selected_among(raw: sqlite3.Connection, numbers: Sequence[int], clause: Where) -> dict[int, str]:

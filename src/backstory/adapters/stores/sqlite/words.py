@@ -28,11 +28,18 @@ class SqliteTextIndex:
 
 
 def index_words(raw: sqlite3.Connection, memory: Memory) -> None:
-    """Put a memory's tokens into the word index, replacing what was there."""
-    _remove(raw, memory.n)
+    """Put a memory's tokens into the word index, where it has none yet."""
     tokens = analyse(searchable_text(memory))
     raw.execute("INSERT INTO memory_words (rowid, tokens) VALUES (?, ?)", (memory.n, " ".join(tokens)))
     _count(raw, documents=1, tokens=len(tokens))
+
+
+def unindex_words(raw: sqlite3.Connection, n: int) -> None:
+    """Take a memory's tokens out of the word index."""
+    row = raw.execute("SELECT tokens FROM memory_words WHERE rowid = ?", (n,)).fetchone()
+    if row is not None:
+        raw.execute("DELETE FROM memory_words WHERE rowid = ?", (n,))
+        _count(raw, documents=-1, tokens=-len(row[0].split()))
 
 
 def reindex_if_stale(raw: sqlite3.Connection) -> bool:
@@ -61,13 +68,6 @@ def _all(raw: sqlite3.Connection) -> Iterable[Memory]:
     for row in raw.execute(f"SELECT {COLUMNS} FROM memories m ORDER BY m.n"):
         tags = raw.execute("SELECT tag FROM memory_tags WHERE n = ? ORDER BY position", (row[0],))
         yield memory_from_row(row, tuple(tag for (tag,) in tags))
-
-
-def _remove(raw: sqlite3.Connection, n: int) -> None:
-    row = raw.execute("SELECT tokens FROM memory_words WHERE rowid = ?", (n,)).fetchone()
-    if row is not None:
-        raw.execute("DELETE FROM memory_words WHERE rowid = ?", (n,))
-        _count(raw, documents=-1, tokens=-len(row[0].split()))
 
 
 def _count(raw: sqlite3.Connection, *, documents: int, tokens: int) -> None:

@@ -1,0 +1,367 @@
+"""Rules that hold for every memory, every selection and every order of operations, on both stores alike."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from backstory.adapters.stores.memory import open_memory_store
+from backstory.adapters.stores.sqlite.store import open_sqlite
+from backstory.adapters.tokens import EstimatedTokens
+from backstory.codecs.jsonl import decode_lines, encode_lines
+from backstory.codecs.record import decode_memory, encode_memory
+from backstory.domain.admission import TextLimits
+from backstory.domain.context_block import is_offerable, recall_block
+from backstory.domain.history import Author, Change, Edit
+from backstory.domain.ids import MemoryId, SessionId
+from backstory.domain.memory import Memory, Revision, Sensitivity, Tier, Visibility
+from backstory.domain.project import Project
+from backstory.domain.provenance import Origin
+from backstory.domain.ranking import RankingPolicy
+from backstory.domain.relevance import Relevance
+from backstory.domain.scope import Audience, Viewer, visible
+from backstory.domain.selection import EVERY_STATE, Selection, selects
+from backstory.entrypoints.drive import drive
+from backstory.errors import BackstoryError
+from backstory.ports.backend import Backend
+from backstory.ports.store import Order, Use
+from backstory.services.context_block import ContextBlocks, ContextPolicy
+from backstory.services.inspection import Inspection
+from backstory.services.recall import Query, Recall
+from backstory.services.reference import Reference
+from backstory.services.remember import Draft, Remember
+from backstory.services.transfer import Transfer
+from backstory.testing.fakes import START, FakeClock, HashEmbedder, SequentialIds, sample_change, sample_memory
+from tests.properties.strategies import PROJECTS, SESSIONS, any_text, memories, selections, viewers
+
+QUICK = settings(deadline=None, suppress_health_check=list(HealthCheck))
+LIMITS = TextLimits()
+
+
+def many(size: int) -> st.SearchStrategy[list[Memory]]:
+    """Up to so many memories with different ids."""
+    return st.lists(memories(), min_size=1, max_size=size, unique_by=lambda memory: memory.id)
+
+
+def fill(backend: Backend, items: Sequence[Memory]) -> list[Memory]:
+    """Commit them all as one change."""
+    change = drive(backend.memories.commit(sample_change(1, *(Edit(before=None, after=item) for item in items))))
+    return [edit.after for edit in change.edits]
+
+
+# --- selections -------------------------------------------------------------------------------------------------------
+
+
+@settings(QUICK, max_examples=25)
+@given(many(12), st.lists(selections, min_size=1, max_size=12), st.sampled_from(Order))
+def test_both_stores_select_what_the_rule_says_in_the_same_order(
+    items: list[Memory], wanted: list[Selection], order: Order
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sqlite, memory = open_sqlite(Path(folder) / "memory.db"), open_memory_store()
+        stored = fill(sqlite, items)
+        assert fill(memory, items) == stored
+        for selection in wanted:
+            meant = [item for item in stored if selects(selection, item)]
+            meant.sort(key=lambda item: (item.times.learned, item.n), reverse=order is Order.NEWEST)
+            for backend in (sqlite, memory):
+                assert drive(backend.memories.select(selection, limit=100, order=order)) == meant
+                assert drive(backend.memories.count(selection)) == len(meant)
+                assert drive(backend.memories.select(selection, limit=2, offset=1, order=order)) == meant[1:3]
+                search = drive(backend.text.search_text(["use", "tab", "cafe"], selection, limit=100))
+                assert {hit.id for hit in search.hits} <= {item.id for item in meant}
+            assert drive(sqlite.memories.tag_counts(selection, limit=9)) == drive(
+                memory.memories.tag_counts(selection, limit=9)
+            )
+        drive(sqlite.memories.close())
+
+
+@settings(QUICK, max_examples=200)
+@given(memories(), viewers)
+def test_nothing_selected_is_out_of_sight(memory: Memory, viewer: Viewer) -> None:
+    selection = Selection(viewer=viewer, now=START, states=EVERY_STATE)
+    assert selects(selection, memory) == visible(memory, viewer)
+
+
+# --- codecs -----------------------------------------------------------------------------------------------------------
+
+
+@settings(QUICK, max_examples=150)
+@given(memories(any_text))
+def test_a_record_comes_back_as_it_was(memory: Memory) -> None:
+    assert decode_memory(encode_memory(memory)) == memory
+
+
+@settings(QUICK, max_examples=60)
+@given(st.lists(memories(any_text), max_size=4))
+def test_an_export_comes_back_as_it_was_however_its_lines_are_cut(items: list[Memory]) -> None:
+    projects = {project: Project(id=project, name="näme\u2028", root="/r") for project in PROJECTS[:1]}
+    text = "\n".join(encode_lines(items, projects=projects, exported_at=START))
+    for lines in (text.split("\n"), text.splitlines(), text.encode().decode().splitlines(keepends=True)):
+        read = list(decode_lines(lines))
+        assert [line.memory for line in read] == items
+        assert [line.project_name for line in read] == [
+            projects[item.project].name if item.project in projects else None for item in items
+        ]
+
+
+# --- the border of privacy --------------------------------------------------------------------------------------------
+
+CANARY = "zebracanary"
+
+
+def everything_a_model_is_told(backend: Backend, viewer: Viewer) -> str:
+    """All that recall, block, snapshot, history and export say to this viewer, as one text."""
+    clock, embedder = FakeClock(), HashEmbedder()
+    reference = Reference(backend.memories, backend.projects, clock=clock)
+    recall = Recall(backend, embedder, clock=clock, policy=RankingPolicy(), no_embedder="")
+    policy = ContextPolicy(
+        inject=True,
+        by_recency=False,
+        relevance=Relevance.KEEN,
+        block_budget_tokens=4000,
+        snapshot_budget_tokens=4000,
+        max_entries=50,
+        embed_within_s=None,
+    )
+    blocks = ContextBlocks(backend, recall, clock=clock, tokens=EstimatedTokens(), policy=policy)
+    inspection = Inspection(backend, reference, clock=clock)
+    transfer = Transfer(backend, clock=clock, ids=SequentialIds(), limits=LIMITS)
+    told: list[object] = []
+    for text in (CANARY, ""):
+        told.append(drive(recall.recall(Query(text=text, viewer=viewer, limit=100, with_superseded=True))).results)
+    told.append(drive(blocks.for_prompt(CANARY, viewer)))
+    told.append(drive(blocks.snapshot(viewer, session=SessionId("any"))))
+    told.append(drive(inspection.history(viewer, limit=100)))
+    for number in range(1, 8):
+        for ref in (f"#{number}", CANARY):
+            try:
+                told.append(drive(inspection.why(ref, viewer)).memory)
+            except BackstoryError as error:
+                told.append(error)
+    told += list(drive(transfer.export(viewer, with_forgotten=True)))
+    return repr(told)
+
+
+@settings(QUICK, max_examples=15)
+@given(many(6), viewers.map(lambda viewer: replace(viewer, audience=Audience.MODEL)), st.data())
+def test_nothing_local_only_ever_reaches_a_model(items: list[Memory], viewer: Viewer, data: st.DataObject) -> None:
+    secret = [
+        replace(item, content=f"{CANARY} {item.content}") if item.sensitivity is Sensitivity.LOCAL_ONLY else item
+        for item in items
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for backend in (open_sqlite(Path(folder) / "memory.db"), open_memory_store()):
+            stored = fill(backend, secret)
+            hidden = data.draw(st.sampled_from(stored))  # said openly, and made local-only later
+            said = replace(hidden, content=f"{CANARY} again", sensitivity=Sensitivity.NORMAL)
+            opened = drive(backend.memories.commit(sample_change(2, Edit(before=hidden, after=said)))).edits[0].after
+            closed = replace(opened, sensitivity=Sensitivity.LOCAL_ONLY)
+            drive(backend.memories.commit(sample_change(3, Edit(before=opened, after=closed))))
+            told = everything_a_model_is_told(backend, viewer)
+            assert CANARY not in told.replace(f"no memory here contains '{CANARY}'", "")
+            drive(backend.memories.close())
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+@settings(QUICK, max_examples=100)
+@given(st.lists(memories(any_text), max_size=8), st.integers(0, 400), st.integers(0, 8))
+def test_a_block_never_exceeds_its_budget(items: list[Memory], budget: int, most: int) -> None:
+    numbered = [replace(item, n=number) for number, item in enumerate(items, start=1)]
+    for count in (EstimatedTokens().count, len):
+        block = recall_block(
+            numbered,
+            budget_tokens=budget,
+            max_entries=most,
+            count_tokens=count,
+            here=PROJECTS[0],
+            project_name=lambda project: "other",
+        )
+        if block is None:
+            continue
+        assert count(block.text) <= budget
+        assert 1 <= len(block.shown) <= most
+        assert all(is_offerable(item) for item in block.shown)
+        assert len(block.text.splitlines()) == len(block.shown) + 3
+        assert all(item in numbered for item in block.shown)
+
+
+# --- every order of operations ----------------------------------------------------------------------------------------
+
+PERSON = Viewer(project=PROJECTS[0], session=SESSIONS[0], audience=Audience.PERSON)
+SAID = st.sampled_from([f"Fact {letter}" for letter in "abcdefgh"] + ["fact A", " FACT  b "])
+
+
+class World:
+    """One store with the services over it; ids and time are the same in every world."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.clock = FakeClock()
+        reference = Reference(backend.memories, backend.projects, clock=self.clock)
+        self.remember = Remember(backend.memories, reference, clock=self.clock, ids=SequentialIds(), limits=LIMITS)
+
+    def everything(self) -> list[Memory]:
+        viewer = replace(PERSON, all_projects=True)
+        selection = Selection(viewer=viewer, now=self.clock.now(), states=EVERY_STATE)
+        return drive(self.backend.memories.select(selection, limit=1000))
+
+    def searched(self) -> dict[MemoryId, dict[str, int]]:
+        selection = Selection(viewer=PERSON, now=self.clock.now(), states=EVERY_STATE)
+        search = drive(self.backend.text.search_text(["fact", "a", "tag"], selection, limit=1000))
+        return {hit.id: dict(hit.matched) for hit in search.hits}
+
+
+class StoresAgree(RuleBasedStateMachine):
+    """Drives a world on each store with the same operations; whatever one answers or refuses, so does the other."""
+
+    changes = Bundle("changes")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.worlds = [World(open_memory_store()), World(open_sqlite(Path(self.folder.name) / "memory.db"))]
+
+    def both(self, method: str, *arguments: object, **options: object) -> object:
+        """Call one method of Remember in both worlds; the answer, or the error's kind and words."""
+        answers: list[object] = []
+        for world in self.worlds:
+            world.clock.advance(timedelta(seconds=1))
+            call = getattr(world.remember, method)
+            try:
+                answers.append(drive(call(*arguments, author=Author.USER, **options)))
+            except BackstoryError as error:
+                answers.append((type(error), str(error)))
+        assert _plain(answers[0]) == _plain(answers[1])
+        return answers[1]
+
+    @rule(
+        target=changes,
+        content=SAID,
+        tag=st.sampled_from(["tag", "other"]),
+        visibility=st.sampled_from(Visibility),
+        replaced=st.none() | st.integers(1, 12),
+        hours=st.none() | st.integers(1, 3),
+        viewer=st.sampled_from([PERSON, replace(PERSON, session=SESSIONS[1]), replace(PERSON, project=PROJECTS[1])]),
+        key=st.none() | st.sampled_from(["k1", "k2"]),
+    )
+    def remember(
+        self, content: str, tag: str, visibility: Visibility, replaced: int | None, hours: int | None, viewer: Viewer,
+        key: str | None,
+    ) -> object:  # fmt: skip
+        draft = Draft(
+            content=content,
+            tags=(tag,),
+            visibility=visibility,
+            origin=Origin.USER,
+            supersedes=None if replaced is None else f"#{replaced}",
+            expires_in=None if hours is None else timedelta(hours=hours),
+            key=key,
+        )
+        before = {memory.id: memory.content for memory in self.worlds[1].everything()}
+        answer = self.both("remember", draft, viewer=viewer)
+        after = {memory.id: memory.content for memory in self.worlds[1].everything()}
+        assert before.items() <= after.items()  # neither adding nor superseding loses a text
+        return getattr(answer, "change", None)
+
+    @rule(
+        target=changes,
+        number=st.integers(1, 12),
+        content=st.none() | SAID,
+        tier=st.none() | st.sampled_from(Tier),
+        visibility=st.none() | st.sampled_from(Visibility),
+        tags=st.none() | st.just(("tag",)),
+    )
+    def update(
+        self, number: int, content: str | None, tier: Tier | None, visibility: Visibility | None,
+        tags: tuple[str, ...] | None,
+    ) -> object:  # fmt: skip
+        revision = Revision(content=content, tier=tier, visibility=visibility, tags=tags)
+        return self.both("update", f"#{number}", revision, viewer=PERSON)
+
+    @rule(target=changes, numbers=st.lists(st.integers(1, 12), min_size=1, max_size=3))
+    def forget(self, numbers: list[int]) -> object:
+        return self.both("forget", [f"#{number}" for number in numbers], viewer=PERSON, reason="said so")
+
+    @rule(target=changes, number=st.integers(1, 12), pinned=st.booleans())
+    def pin(self, number: int, pinned: bool) -> object:
+        return self.both("pin", f"#{number}", pinned=pinned, viewer=PERSON)
+
+    @rule(target=changes)
+    def retag(self) -> object:
+        return self.both("retag", "tag", "other", viewer=PERSON)
+
+    @rule(target=changes)
+    def undo_the_last(self) -> object:
+        return self.both("undo", None, viewer=PERSON)
+
+    @rule(target=changes, change=changes)
+    def undo(self, change: object) -> object:
+        if not isinstance(change, Change):
+            return None
+        answer = self.both("undo", change.id, viewer=PERSON)
+        if isinstance(answer, Change):
+            stored = drive(self.worlds[1].backend.memories.get([edit.after.id for edit in change.edits]))
+            for edit in change.edits:
+                assert edit.before is None or _decided(stored[edit.after.id]) == _decided(edit.before)
+        return answer
+
+    @rule(
+        numbers=st.lists(st.integers(1, 12), max_size=3),
+        session=st.sampled_from([None, *SESSIONS]),
+        surfaced=st.booleans(),
+    )
+    def use(self, numbers: list[int], session: SessionId | None, surfaced: bool) -> None:
+        for world in self.worlds:
+            ids = tuple(memory.id for memory in world.everything() if memory.n in numbers)
+            use = Use(memories=ids, at=world.clock.now(), session=session, surfaced=surfaced)
+            drive(world.backend.memories.record_use(use))
+
+    @rule(hours=st.integers(0, 2))
+    def wait(self, hours: int) -> None:
+        for world in self.worlds:
+            world.clock.advance(timedelta(hours=hours))
+
+    @invariant()
+    def both_hold_the_same(self) -> None:
+        ours, theirs = self.worlds
+        assert ours.everything() == theirs.everything()
+        assert ours.searched() == theirs.searched()
+        newest = [_plain(drive(world.backend.memories.history(limit=3))) for world in self.worlds]
+        assert newest[0] == newest[1]
+
+    def teardown(self) -> None:
+        drive(self.worlds[1].backend.memories.close())
+        self.folder.cleanup()
+
+
+def _decided(memory: Memory) -> Memory:
+    """A memory without what is only counted."""
+    times = replace(memory.times, surfaced=None, used=None)
+    return replace(memory, n=0, revision=0, counters=sample_memory().counters, times=times)
+
+
+def _plain(answer: object) -> object:
+    """An answer without counters, which a change carries as its caller last saw them."""
+    if isinstance(answer, list):
+        return [_plain(item) for item in answer]
+    if isinstance(answer, Change):
+        return replace(answer, edits=()), [
+            (edit.before and _decided(edit.before), _decided(edit.after), edit.after.n, edit.after.revision)
+            for edit in answer.edits
+        ]
+    change = getattr(answer, "change", None)
+    return answer if change is None else (_plain(change), getattr(answer, "fresh", None))
+
+
+def test_both_stores_agree_whatever_is_done_to_them() -> None:
+    run_state_machine_as_test(StoresAgree, settings=settings(QUICK, max_examples=25, stateful_step_count=20))

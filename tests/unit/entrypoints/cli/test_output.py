@@ -1,0 +1,101 @@
+"""Tables and tones, without a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stdout
+
+import pytest
+
+from backstory.entrypoints.cli import output
+from backstory.entrypoints.cli.output import Output
+from backstory.entrypoints.tables import Column, Table
+
+TABLE = Table(
+    columns=(Column("#", is_number=True), Column("memory", is_wide=True), Column("tags")),
+    rows=[("7", "first\nline\tand more", "a b"), ("12", "梨の木が三本ある", "")],
+    empty="Nothing.",
+)
+
+
+class Terminal(io.StringIO):
+    """What standard output is at a terminal, for what is written to it."""
+
+    takes = "utf-8"
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # StringIO has none
+        return self.takes
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def printed(show: Callable[[Output], None], *, takes: str = "utf-8") -> str:
+    """What a person sees."""
+    terminal = Terminal()
+    terminal.takes = takes
+    with redirect_stdout(terminal):
+        show(Output(as_json=False))
+    return terminal.getvalue()
+
+
+def test_a_pipe_gets_one_line_a_row_with_tabs_and_no_head(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).table(TABLE)
+    assert capsys.readouterr().out == "7\tfirst line and more\ta b\n12\t梨の木が三本ある\t\n"
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+def test_a_terminal_gets_a_head_and_columns_that_line_up() -> None:
+    assert printed(lambda out: out.table(TABLE)).splitlines() == [
+        "\x1b[1m #  memory               tags\x1b[0m",
+        " 7  first line and more  a b",
+        "12  梨の木が三本ある",
+    ]
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+def test_the_wide_column_is_cut_at_whole_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "22")
+    assert printed(lambda out: out.table(TABLE)).splitlines()[1:] == [" 7  first line …  a b", "12  梨の木が三 …"]
+
+
+def test_an_empty_table_is_said_to_a_person_only() -> None:
+    assert "Nothing." in printed(lambda out: out.table(Table(columns=TABLE.columns, rows=[], empty="Nothing.")))
+
+
+def test_an_empty_table_is_nothing_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).table(Table(columns=TABLE.columns, rows=[], empty="Nothing."))
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+def test_text_cannot_command_a_terminal() -> None:
+    assert printed(lambda out: out.lines([("a\x1b[2J\x07b\tc", "plain")])) == "a[2Jb\tc\n"
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_colour_can_be_declined(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    assert printed(lambda out: out.lines([("x", "strong")])) == "\x1b[1mx\x1b[0m\n"
+    monkeypatch.setenv(variable, value)
+    assert printed(lambda out: out.lines([("x", "strong")])) == "x\n"
+
+
+def test_json_keeps_characters_where_the_output_takes_them() -> None:
+    assert printed(lambda out: out.json({"a": "süß"})) == '{\n  "a": "süß"\n}\n'
+    assert printed(lambda out: out.json({"a": "süß"}), takes="ascii") == '{\n  "a": "s\\u00fc\\u00df"\n}\n'
+
+
+def test_nothing_is_counted_out_loud_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.counting("Importing", "lines", shown=True) as advance:
+        advance(3)
+    assert capsys.readouterr().err == ""
