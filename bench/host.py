@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import anyio
 
 from backstory.bootstrap import open_app
 from backstory.config import load
+from backstory.domain.context_block import RECALL_TAG
 from backstory.domain.history import Author
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience
@@ -132,7 +132,6 @@ def _follow_prefix(side: Side) -> dict[str, object]:
     return {
         "prefix_kept": round(sum(kept) / len(kept), 4),
         "prefix_requests": len(requests),
-        "prefix_blocks": sum(_has_block(request) for request in requests[-1:]),
     }
 
 
@@ -145,7 +144,8 @@ def _kept(earlier: Request, later: Request) -> float:
     if earlier.body.get("tools") != later.body.get("tools"):
         return 0.0
     texts = [[json.dumps(message, sort_keys=True) for message in one.messages] for one in (earlier, later)]
-    same = os.path.commonprefix(texts)
+    pairs = zip(*texts, strict=False)  # the later request is the longer one
+    same = [before for before, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
     return _chars(same) / _chars(texts[0])
 
 
@@ -154,7 +154,8 @@ def _chars(texts: Sequence[str]) -> int:
 
 
 def _has_block(request: Request) -> bool:
-    return any("<backstory" in text or "backstory" in text.casefold() for text in request.texts("user"))
+    """Whether the newest user message carries memories."""
+    return any(RECALL_TAG in text for text in request.texts("user")[-1:])
 
 
 def _text(figures: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Invented memories of coding projects, as many as wanted: templates filled from word lists, the same ones every time."""
+"""Invented memories of coding projects: templates filled from word lists, the same ones every time."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ PROJECTS = 8
 _SERVICES = (
     "billing search checkout ingest mailer thumbnail scheduler ledger gateway catalog audit export geocoder pricing "
     "inventory session notifier crawler importer webhook replication archive tenant quota routing telemetry"
-).split()
+)
 _NAMES = (
     "heron osprey kestrel walnut cedar maple juniper basalt granite cobalt ember falcon harbor island jasper lagoon "
     "meadow nimbus onyx prairie quartz raven sierra tundra umber willow zephyr"
-).split()
+)
 _TOOLS = (
     "pnpm poetry gradle cargo bazel make helm terraform ansible docker podman kustomize vitest pytest playwright "
     "eslint ruff mypy clippy golangci-lint sqlc alembic flyway redis kafka rabbitmq nats postgres clickhouse"
-).split()
+)
 _THINGS = (
     "retry queue|connection pool|migration|feature flag|rate limiter|cache key|access token|lock file|schema|index|"
     "dashboard|alert|backup|health check|log format|error code|time zone|currency|upload limit|page size|cron job|"
     "integration test|release branch|changelog|container image|environment variable|secret|certificate|shard|replica"
-).split("|")
+)
 _REASONS = (
     "the vendor drops idle connections after a minute|two deploys at once had corrupted it|CI runs in another time "
     "zone|the old client still sends the former header|it leaked memory under load|reviewers kept missing it|"
     "the audit asked for it|rounding differed between the two languages|the staging data is too small to show it|"
     "cold starts took longer than the deadline"
-).split("|")
+)
 _TEMPLATES = (
     "The {service} service reads its {thing} from {name}-{n}, never from the environment.",
     "Use {tool} for the {service} package; {other} was dropped because {reason}.",
@@ -89,19 +89,19 @@ def queries(count: int) -> list[str]:
 
 
 def _filled(dice: random.Random, template: str) -> str:
-    thing, name, service = dice.choice(_THINGS), dice.choice(_NAMES), dice.choice(_SERVICES)
+    thing, name, service = dice.choice(_THINGS.split("|")), dice.choice(_NAMES.split()), dice.choice(_SERVICES.split())
     return template.format(
         service=service,
         SERVICE=service.upper(),
         name=name,
         NAME=name.upper(),
-        name2=dice.choice(_NAMES),
-        tool=dice.choice(_TOOLS),
-        other=dice.choice(_TOOLS),
+        name2=dice.choice(_NAMES.split()),
+        tool=dice.choice(_TOOLS.split()),
+        other=dice.choice(_TOOLS.split()),
         thing=thing,
         Thing=thing.capitalize(),
         thing_path=thing.replace(" ", "_"),
-        reason=dice.choice(_REASONS),
+        reason=dice.choice(_REASONS.split("|")),
         n=dice.randrange(100, 9999),
         n2=dice.randrange(10_000, 60_000),
         hour=dice.randrange(24),

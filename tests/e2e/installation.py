@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sqlite3
@@ -49,7 +48,9 @@ class Installation:
         self.database = self.data / "backstory.db"
         self.log = root / "plugin.log"
         environ = {"BACKSTORY_HOME": str(self.data), "BACKSTORY_PLUGIN_LOG": str(self.log), **(environ or {})}
-        self.opencode = OpenCode(root / "opencode", model.url, binary=binary, environ=environ)
+        # OpenCode's own snapshots of the work tree cost a second for each folder, and are none of our business.
+        config = {"snapshot": False}
+        self.opencode = OpenCode(root / "opencode", model.url, binary=binary, environ=environ, config=config)
         self.settings = load(env=environ, project_root=None).settings
         self.install(command=command, deadlines_ms={**DEADLINES_MS, **(deadlines_ms or {})})
 
@@ -114,7 +115,7 @@ class Installation:
 
     def bridges(self) -> list[int]:
         """The living bridges of this home."""
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self._is_bridge(pid)]
+        return [pid for pid in map(int, (path.name for path in Path("/proc").glob("[0-9]*"))) if self._is_bridge(pid)]
 
     def _is_bridge(self, pid: int) -> bool:
         try:
@@ -150,7 +151,3 @@ def block_of(request: Request) -> str:
 def snapshot_of(request: Request) -> str:
     """The snapshot in the system prompt; empty when there is none."""
     return next((text for text in request.texts("system") if text.startswith(SNAPSHOT_TAG)), "")
-
-
-def said_by_tools(request: Request) -> str:
-    return json.dumps(request.texts("tool"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -13,7 +14,7 @@ import pytest
 
 from backstory.testing.opencode import Server, wait_for
 from backstory.testing.scripted_model import ScriptedModel
-from tests.e2e.installation import SNAPSHOT_TAG, TAG, WORDS_ONLY, Installation, block_of, snapshot_of
+from tests.e2e.installation import SNAPSHOT_TAG, TAG, WORDS_ONLY, Installation, Json, block_of, snapshot_of
 
 pytestmark = pytest.mark.opencode
 
@@ -59,6 +60,8 @@ def test_what_a_user_asks_to_remember_comes_back_in_a_new_process_beside_the_rig
     done = installation.opencode.run("on which port does the staging database listen?", cwd=project)
     assert done.exit_code == 0, done.stderr
     assert "6543" in block_of(installation.requests(done.session)[0])
+    kept = installation.wait_for_evidence(done.session, "on which port")
+    assert ("assistant", "text", "ok") in kept, "`run` ends right after its last event, which is kept all the same"
     other = server.create_session()
     assert installation.ask(server, other, "rename the button to Save") == ""
     assert "6543" in installation.ask(server, other, "which port has the staging database?")
@@ -67,7 +70,7 @@ def test_what_a_user_asks_to_remember_comes_back_in_a_new_process_beside_the_rig
 def test_the_agents_tools_work_and_explain_bad_arguments(installation: Installation, server: Server) -> None:
     session = server.create_session()
 
-    def tool(name: str, **arguments: object) -> str:
+    def tool(name: str, **arguments: Json) -> str:
         return installation.tool(server, session, name, **arguments)
 
     stored = tool("memory_remember", content="Invoices are rounded per line, as the auditor wants", tags=["billing"])
@@ -103,7 +106,7 @@ def test_titles_and_compactions_see_nothing_of_ours(
     session = server.create_session(title=None)
     assert installation.ask(server, session, "remember that the canary host is called finch")
     assert "finch" in installation.ask(server, session, "what is the canary host called?")
-    server.compact(session)
+    server.compact(session)  # at once: the end of the last turn is being told while the compaction begins
     assert wait_for(lambda: scripted.requests("title"))
     others = [*scripted.requests("title"), *scripted.requests("compaction")]
     assert len(others) >= 2
@@ -219,7 +222,7 @@ def test_a_killed_or_hanging_bridge_costs_no_answer_and_what_it_missed_is_caught
         assert "not available" in home.tool(server, session, "memory_recall", query="broker")
         time.sleep(1.1)
         assert "magpie" in home.ask(server, session, "what is the broker called?")
-        kept = home.wait_for_evidence(session, "what is the broker called?")
+        kept = home.wait_for_evidence(session, "the bridge is gone now")
         assert [text for role, kind, text in kept if role == "user" and kind == "text"] == [
             "remember that the broker is called magpie",
             "the bridge is gone now",
@@ -239,11 +242,8 @@ def test_a_killed_or_hanging_bridge_costs_no_answer_and_what_it_missed_is_caught
         assert TAG not in next(text for text in texts if "hangs" in text)
 
 
-@pytest.mark.parametrize("command", [["/nowhere/python"], ["/bin/sh", "-c", "exit 3", "bridge"]])
-def test_a_bridge_that_cannot_start_leaves_opencode_as_it_is(
-    fresh: Fresh, scripted: ScriptedModel, command: list[str]
-) -> None:
-    home = fresh(command=command)
+def test_a_bridge_that_cannot_start_leaves_opencode_as_it_is(fresh: Fresh, scripted: ScriptedModel) -> None:
+    home = fresh(command=[sys.executable, "-m", "backstory_of_another_time", "bridge"])
     scripted.when(last_role="user").call("memory_recall", query="x")
     done = home.opencode.run("remember that nothing works", cwd=home.opencode.project())
     assert (done.exit_code, done.text) == (0, "ok")
@@ -318,15 +318,14 @@ def test_messages_are_kept_in_order_once_each_without_secrets_and_private_text(
     scripted.when(last_role="tool", times=1).say(f"It says {SECRET}.")
     server.prompt(session, f"print it, with {SECRET} and <private>sesame street</private>, will you")
     server.prompt(session, f"remember that the token is {SECRET} and <private>sesame seeds</private> too")
-    kept = installation.wait_for_evidence(session, "remember that the token")
-    spoken = [(role, kind) for role, kind, _ in kept if kind in ("text", "tool")]
-    assert spoken == [
-        ("user", "text"),
-        ("assistant", "tool"),
-        ("assistant", "text"),
-        ("user", "text"),
-        ("assistant", "text"),
-    ]
+    turns = [("user", "text"), ("assistant", "tool"), ("assistant", "text"), ("user", "text"), ("assistant", "text")]
+
+    def spoken() -> list[tuple[str, str]]:
+        return [(role, kind) for role, kind, _ in installation.evidence(session) if kind in ("text", "tool")]
+
+    assert wait_for(lambda: len(spoken()) == len(turns)), spoken()
+    assert spoken() == turns
+    kept = installation.evidence(session)
     assert all("[secret:" in text for _, kind, text in kept[:4] if kind in ("text", "tool"))
     ids = [message["info"]["id"] for message in server.messages(session)]
     assert [row[0] for row in installation.rows(
@@ -386,9 +385,8 @@ def test_a_project_can_silence_memory_but_not_redirect_it(installation: Installa
 
 
 def test_what_a_user_switches_off_is_off(fresh: Fresh, scripted: ScriptedModel) -> None:
-    off = {
-        name: "false" for name in ("BACKSTORY_CAPTURE_ENABLED", "BACKSTORY_ARCHIVE_ENABLED", "BACKSTORY_OPENCODE_TOOLS")
-    }
+    switches = ("BACKSTORY_CAPTURE_ENABLED", "BACKSTORY_ARCHIVE_ENABLED", "BACKSTORY_OPENCODE_TOOLS")
+    off = dict.fromkeys(switches, "false")
     home = fresh(environ={**WORDS_ONLY, **off})
     done = home.opencode.run("remember that this is not for keeping", cwd=home.opencode.project())
     assert (done.exit_code, done.text) == (0, "ok")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
 import sys
@@ -501,6 +502,77 @@ def test_switches_are_obeyed_and_read_again_when_the_folder_is_opened_again(
     assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
     bridge.close()
     assert bridge.stderr().count("a project may not set this") == 2
+
+
+def test_a_store_that_may_only_be_read_is_read_and_says_so(start: Start, home: Path) -> None:
+    bridge = start()
+    bridge.prompt("remember that the archive is called stork", message="msg_1")
+    bridge.close()
+    (home / "backstory.db").chmod(0o400)
+    if os.access(home / "backstory.db", os.W_OK):
+        pytest.skip("to this user, every file is writable")
+    before = (home / "backstory.db").read_bytes()
+    bridge = start()
+    told = bridge.prompt("What is the archive called? Remember that it is full.", message="msg_2")
+    assert told is not None
+    assert "stork" in told
+    assert "could NOT be stored" in told
+    assert "stork" in bridge.tool("memory_recall", query="archive")
+    assert "not available" in bridge.tool("memory_remember", content="The archive is empty")
+    bridge.event("message.updated", _user_message("msg_2"))
+    bridge.close()
+    assert (home / "backstory.db").read_bytes() == before
+
+
+# --- rows of the shared cases ---------------------------------------------------------------------------------------
+
+CASES = Path(__file__).parents[3] / "shared" / "cases" / "message-sequences"
+ROWS = (
+    "capture-typed-only",
+    "capture-synthetic-only",
+    "child-session",
+    "own-output-not-observed",
+    "same-event-many-times",
+    "shell-messages",
+)
+
+
+def _deliver(bridge: BridgeProcess, message: Json, **lineage: Json) -> None:
+    """A message as the plugin tells it: the prompt, if a user wrote it, then its events."""
+    info, parts = message["info"], message["parts"]
+    own = [
+        part["text"] for part in parts if part["type"] == "text" and not (part.get("synthetic") or part.get("ignored"))
+    ]
+    if info["role"] == "user":
+        bridge.prompt("\n".join(own), session=info["sessionID"], message=info["id"], **lineage)
+    bridge.event("message.updated", {"info": info}, **lineage)
+    for part in parts:
+        bridge.event("message.part.updated", {"part": part}, **lineage)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_sequence_of_messages_stores_what_a_person_asked_for_and_nothing_else(
+    start: Start, home: Path, row: str
+) -> None:
+    if not CASES.is_dir():
+        pytest.skip(f"the shared cases are not at {CASES}")
+    case = json.loads((CASES / f"{row}.json").read_text())
+    lineage = {"child": True, "parent": case["session"]["parentID"]} if "parentID" in case["session"] else {}
+    repeated = [step["event"] for step in case.get("steps", [])]
+    bridges = [start() for _ in range(max([event["instances"] for event in repeated], default=1))]
+    for message in case["messages"]:
+        _deliver(bridges[0], message, **lineage)
+    for event in repeated:
+        for time_ in range(event["repeat"]):
+            _deliver(bridges[time_ % len(bridges)], event["message"])
+    for bridge in bridges:
+        _settle(bridge, home)
+    wanted = case["expect"].get("captures", ["the port is 8443"] if repeated else [])
+    assert [text.rstrip(".") for (text,) in _rows(home, "SELECT content FROM memories")] == wanted
+    told = [message["info"]["id"] for message in [*case["messages"], *(event["message"] for event in repeated)]]
+    kept = _rows(home, "SELECT id FROM messages WHERE session <> 'ses_mark' ORDER BY created_us, id")
+    assert [message for (message,) in kept] == told
+    assert "persistent-project-memory" not in str(_rows(home, "SELECT text FROM parts"))
 
 
 # --- speed ----------------------------------------------------------------------------------------------------------

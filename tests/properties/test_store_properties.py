@@ -15,8 +15,10 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, 
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.adapters.tokens import EstimatedTokens
+from backstory.bootstrap import App
 from backstory.codecs.jsonl import decode_lines, encode_lines
 from backstory.codecs.record import decode_memory, encode_memory
+from backstory.config import Settings
 from backstory.domain.admission import TextLimits
 from backstory.domain.context_block import is_offerable, recall_block
 from backstory.domain.history import Author, Change, Edit
@@ -29,6 +31,7 @@ from backstory.domain.relevance import Relevance
 from backstory.domain.scope import Audience, Viewer, visible
 from backstory.domain.selection import EVERY_STATE, Selection, selects
 from backstory.entrypoints.drive import drive
+from backstory.entrypoints.tools import Call, find_tool, run_tool
 from backstory.errors import BackstoryError
 from backstory.ports.backend import Backend
 from backstory.ports.store import Order, Use
@@ -147,14 +150,35 @@ def everything_a_model_is_told(backend: Backend, viewer: Viewer) -> str:
             except BackstoryError as error:
                 told.append(error)
     told += list(drive(transfer.export(viewer, with_forgotten=True)))
+    told += tool_answers(backend, viewer)
     return repr(told)
+
+
+def tool_answers(backend: Backend, viewer: Viewer) -> list[str]:
+    """What the tools answer that only read."""
+    app = App(Settings(), backend, HashEmbedder(), no_embedder="", clock=FakeClock(), ids=SequentialIds())
+    call = Call(app=app, viewer=viewer)
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("memory_recall", {"query": CANARY, "all_projects": True, "superseded": True, "limit": 100}),
+        ("memory_recall", {"all_projects": True}),
+    ]
+    calls += [("memory_inspect", {"view": view}) for view in ("recent", "tags", "shown", "stats")]
+    calls += [("memory_inspect", {"view": "why", "id": number}) for number in range(1, 8)]
+    answers = []
+    for name, arguments in calls:
+        tool = find_tool(name)
+        assert tool is not None
+        answers.append(drive(run_tool(tool, arguments, call)).text)
+    return answers
 
 
 @settings(QUICK, max_examples=15)
 @given(many(6), viewers.map(lambda viewer: replace(viewer, audience=Audience.MODEL)), st.data())
 def test_nothing_local_only_ever_reaches_a_model(items: list[Memory], viewer: Viewer, data: st.DataObject) -> None:
     secret = [
-        replace(item, content=f"{CANARY} {item.content}") if item.sensitivity is Sensitivity.LOCAL_ONLY else item
+        replace(item, content=f"{CANARY} {item.content}", tags=(CANARY,))
+        if item.sensitivity is Sensitivity.LOCAL_ONLY
+        else item
         for item in items
     ]
     with tempfile.TemporaryDirectory() as folder:

@@ -24,8 +24,8 @@ from backstory.errors import ConfigError
 PREFIX = "BACKSTORY_"
 NOT_SETTINGS = {
     "BACKSTORY_PLUGIN_LOG": "the file in which the OpenCode plugin notes its own faults",
-    "BACKSTORY_NO_BACKGROUND": "keeps `backstory remember` from embedding in the background",
-    "BACKSTORY_RENEW_GOLDEN": "makes the tests write their golden files anew",
+    "BACKSTORY_NO_BACKGROUND": "what keeps `backstory remember` from embedding in the background",
+    "BACKSTORY_RENEW_GOLDEN": "what makes the tests write their golden files anew",
     "BACKSTORY_OPENCODE": "the OpenCode binary that our end-to-end tests run",
 }
 """Variables of ours that others read; here they are only not unknown."""

@@ -93,8 +93,8 @@ class Score:
 class WordMatch:
     """What the words alone say about one memory.
 
-    ``rarity`` is how much the matched words tell, small talk left out, in words that no other memory holds. ``asked`` is
-    the number of words in the query, a part of a name by its weight; 0 when all of them are small talk.
+    ``rarity`` is how much the matched words tell, small talk left out; a word that no memory holds would tell 1.
+    ``asked`` is the number of words in the query, a part of a name by its weight; 0 when all of them are small talk.
     """
 
     lexical: float

@@ -136,8 +136,8 @@ def confidence(score: Score) -> float:
 
 
 def length_evidence(asked: float) -> tuple[float, float]:
-    """What a prompt falls short of ``ENOUGH_WORDS`` (at most 0), and how far it goes beyond ``MANY_WORDS`` (at least 0);
-    both as logarithms of a ratio."""
+    """How far a prompt falls short of ``ENOUGH_WORDS`` (at most 0), and how far it goes beyond ``MANY_WORDS`` (at least
+    0); both as logarithms of a ratio."""
     brevity = math.log((1.0 + min(asked, ENOUGH_WORDS)) / (1.0 + ENOUGH_WORDS))
     excess = math.log(min(max(asked, MANY_WORDS), MOST_WORDS) / MANY_WORDS)
     return brevity, excess

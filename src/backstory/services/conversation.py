@@ -26,6 +26,7 @@ from backstory.ports.system import Clock
 from backstory.services.remember import Draft, Remember, Remembered
 
 CAPTURED_TAG = "user-requested"
+DETAIL_MAX_CHARS = 200_000  # one part's JSON; a larger one is cut, and says so
 _RECENT_BLOCKS = 20
 _PAGE = 500
 
@@ -168,7 +169,10 @@ def _cleaned_detail(detail: str) -> str:
     a secret's name may be the key and the secret the value."""
     with contextlib.suppress(ValueError, RecursionError):  # not JSON after all: cleaned as the text it is
         detail = json.dumps(_cleaned_json(json.loads(detail)), ensure_ascii=False)
-    return admit_evidence(detail)
+    detail = admit_evidence(detail)
+    if len(detail) <= DETAIL_MAX_CHARS:
+        return detail
+    return json.dumps({"cut": len(detail), "start": detail[:DETAIL_MAX_CHARS]}, ensure_ascii=False)
 
 
 def _cleaned_json(value: Any) -> Any:  # Any: JSON of any shape

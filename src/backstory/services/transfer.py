@@ -103,8 +103,8 @@ class Transfer:
             try:
                 if line.memory.id in seen:
                     raise InputError(f"the id {line.memory.id} stands twice; the first line counts", field="id")
-                seen.add(line.memory.id)
                 edit = await self._edit(self._admitted(line.memory, rules), rules, report)
+                seen.add(line.memory.id)
             except (InputError, OutOfScope) as error:
                 report.refused.append(f"line {line.number}: {error}")
                 continue
@@ -141,6 +141,7 @@ class Transfer:
         return Edit(before=known, after=arriving)
 
     def _admitted(self, memory: Memory, rules: _Rules) -> Memory:
+        _check_ids(memory)
         limits = TextLimits(min_chars=1, max_chars=max(self._limits.max_chars, 100_000))
         content = admit(memory.content, field="content", limits=limits).text
         project = memory.project if rules.keep_projects else rules.viewer.project
@@ -177,6 +178,22 @@ def _without_expired(memory: Memory) -> Memory:
     if not isinstance(memory.status, Expired):
         return memory
     return replace(memory, status=Active(), expires_at=memory.expires_at or memory.status.since)
+
+
+def _check_ids(memory: Memory) -> None:
+    """Names that are shown as they are must be such as a host or we would write: one line, no control characters."""
+    source = memory.provenance
+    names = (
+        memory.project,
+        memory.session,
+        memory.namespace,
+        source.session,
+        *source.messages,
+        source.agent,
+        source.tool,
+    )
+    for name in filter(None, names):
+        admit_label(name, field="provenance", max_chars=_LABEL_MAX_CHARS)
 
 
 def _label(text: str | None, field: str) -> str | None:

@@ -7,11 +7,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
 from backstory.domain.history import Action, Author, Change, Edit
-from backstory.domain.ids import ChangeId, MemoryId, ProjectId, make_ulid
-from backstory.domain.memory import Memory, Times
+from backstory.domain.ids import ChangeId, MemoryId, MessageId, ProjectId, SessionId, make_ulid
+from backstory.domain.memory import Counters, Kind, Memory, Sensitivity, Source, Tier, Times, Visibility
+from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.text import analyse
 from backstory.errors import ModelUnavailable, StoreUnavailable
 from backstory.ports.backend import Backend
@@ -102,6 +104,45 @@ def sample_memory(content: str = "Deploys go through the staging cluster first."
         "times": Times(learned=at, updated=at, confirmed=at),
     }
     return Memory(content=content, **(defaults | fields))
+
+
+FULL_MEMORY = sample_memory(
+    "Ünïcödé 🚀 and \"quotes\" and 'more', \\ and a\nsecond line",
+    kind=Kind.DECISION,
+    visibility=Visibility.SESSION,
+    session=SessionId("ses-1"),
+    area="deploy/staging",
+    tags=("zebra", "apple", "日本"),
+    issue="OPS-4",
+    tier=Tier.TEMPORARY,
+    pinned=True,
+    expires_at=datetime(2030, 1, 1, 0, 0, 0, 123456, tzinfo=UTC),
+    sensitivity=Sensitivity.PRIVATE,
+    origin=Origin.AGENT,
+    source=Source.CAPTURED,
+    confidence=0.1,
+    weight=0.3,
+    namespace="team",
+    provenance=Provenance(
+        session=SessionId("ses-0"),
+        messages=(MessageId("m2"), MessageId("m1")),
+        tool="memory_remember",
+        agent="build",
+        extracted_at=START,
+        origin_system="other",
+        origin_id="17",
+        raw=MappingProxyType({"mood": "good", "": "empty name"}),
+    ),
+    times=Times(
+        learned=datetime(1, 1, 2, tzinfo=UTC),
+        updated=datetime(2026, 3, 2, 12, 0, 0, 1, tzinfo=UTC),
+        confirmed=datetime(9999, 12, 30, tzinfo=UTC),
+        surfaced=START,
+        used=START + timedelta(hours=1),
+    ),
+    counters=Counters(helpful=1, irrelevant=2, surfaced=3, recalled=4, sessions=5),
+)
+"""A memory with no field at its default."""
 
 
 def sample_change(number: int, *edits: Edit, **fields: Any) -> Change:

@@ -11,7 +11,12 @@ BALANCED = UNASKED[Relevance.BALANCED]
 
 
 def score(
-    *, similarity: float | None = None, coverage: float = 0.0, rarity: float = 0.0, asked: float = 5.0, total: float = 0.5
+    *,
+    similarity: float | None = None,
+    coverage: float = 0.0,
+    rarity: float = 0.0,
+    asked: float = 5.0,
+    total: float = 0.5,
 ) -> Score:
     matched = ("word",) if coverage else ()
     return Score(

@@ -14,7 +14,7 @@ from backstory.adapters.blocking import run_blocking
 from backstory.adapters.embedders.endpoint import JsonEndpoint, Refused
 from backstory.adapters.embedders.input_text import clean
 from backstory.errors import ModelOutputInvalid, ModelUnavailable
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.models import EmbeddingModel, Passage, Vector
 
 MAX_BATCH_TEXTS = 32
 """The smallest limit among common servers (text-embeddings-inference as shipped)."""
@@ -75,6 +75,10 @@ class EndpointEmbedder:
             for (place, _), vector in zip(batch, await run_blocking(ask, abandon_on_cancel=True), strict=True):
                 vectors[place] = vector
         return vectors
+
+    async def read(self, texts: Sequence[str]) -> list[Passage | None]:
+        """See ``Embedder``. Servers give no vectors of words."""
+        return [None if vector is None else Passage(vector=vector) for vector in await self.embed(texts)]
 
     async def close(self) -> None:
         """Close the connections; using the embedder again opens new ones."""

@@ -52,6 +52,23 @@ class WordPiece:
                 break
         return [*ids[: max_pieces - 1], self._last]
 
+    def encode_words(self, text: str, *, max_pieces: int) -> tuple[list[int], list[str], list[int]]:
+        """Like ``encode``, with the words of the text and how many pieces each has.
+
+        A word that the limit cuts keeps the pieces that fit; the ids are those of ``encode``.
+        """
+        room = max_pieces - 2
+        ids, words, sizes = [self._first], list[str](), list[int]()
+        for word in _words(text):
+            pieces = self._pieces(word)[:room]
+            if not pieces:
+                break
+            ids.extend(pieces)
+            words.append(word)
+            sizes.append(len(pieces))
+            room -= len(pieces)
+        return [*ids, self._last], words, sizes
+
     def _pieces(self, word: str) -> list[int]:
         """Greedy: the longest piece that starts the word, then the longest that goes on; all or unknown."""
         if (whole := self._ids.get(word)) is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from backstory.domain.scope import Viewer
 
 NO_BACKGROUND = "BACKSTORY_NO_BACKGROUND"
-"""Switches off what a command leaves running behind it; not a setting, so it is kept from the settings' check."""
+"""The variable that switches off what a command leaves running behind it."""
 
 
 class Desk:
@@ -77,9 +77,8 @@ class Invocation:
         from backstory.adapters.project_folder import project_root
         from backstory.config import load
 
-        env = {name: value for name, value in os.environ.items() if name != NO_BACKGROUND}
         given: dict[str, object] = {"store.url": self.store_url} | (flags or {})
-        return load(env=env, project_root=project_root(self.folder), flags=given)
+        return load(env=os.environ, project_root=project_root(self.folder), flags=given)
 
     @contextmanager
     def opened(

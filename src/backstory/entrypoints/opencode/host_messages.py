@@ -14,7 +14,6 @@ from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 
 HOST = "opencode"
-DETAIL_MAX_CHARS = 200_000  # one part's JSON; a larger tool output is cut, and says so
 
 Json = Mapping[str, Any]
 
@@ -94,10 +93,7 @@ def _detail(part: Json) -> str:
     state = _object(known.get("state"))
     if "output" in state:  # stands in the part's text already
         known["state"] = {key: value for key, value in state.items() if key != "output"}
-    text = json.dumps(known, ensure_ascii=False, default=str)
-    if len(text) <= DETAIL_MAX_CHARS:
-        return text
-    return json.dumps({"cut": len(text), "start": text[:DETAIL_MAX_CHARS]}, ensure_ascii=False)
+    return json.dumps(known, ensure_ascii=False, default=str)
 
 
 def _slim(value: Any) -> Any:  # Any: JSON of any shape

@@ -340,7 +340,6 @@ function forward(instance, type, properties, session) {
   if (["session.compacted", "session.compaction.ended"].includes(type)) {
     for (const map of [shared.snapshots, shared.misses, shared.compacting]) map.delete(session)
   }
-  if (type === "session.idle") shared.compacting.delete(session)
   const about = shared.sessions.get(session) ?? { child: false }
   notify("event", { directory: instance.directory, type, properties, ...lineage(about) }, slim)
   if (type !== "session.deleted") return
@@ -433,7 +432,7 @@ async function server({ client, directory, worktree, project }) {
     }),
 
     "experimental.session.compacting": guarded("compacting", async ({ sessionID }, output) => {
-      shared.compacting.add(sessionID)
+      shared.compacting.add(sessionID) // not taken back when the session goes idle: that event may be the last turn's
       if ((await sessionOf(instance, sessionID)).child) return
       const answer = await request("compacting", { directory, session: sessionID })
       const texts = Array.isArray(answer?.context) ? answer.context : []

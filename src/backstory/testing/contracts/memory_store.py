@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
+from datetime import timedelta
 
 from backstory.domain.history import Action, Author, Edit
-from backstory.domain.ids import ChangeId, MemoryId, MessageId, SessionId
+from backstory.domain.ids import ChangeId, MemoryId, SessionId
 from backstory.domain.memory import (
     Conflicted,
     Counters,
     Deleted,
-    Kind,
     Memory,
-    Sensitivity,
-    Source,
     Superseded,
-    Tier,
-    Times,
-    Visibility,
 )
-from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
 from backstory.errors import Conflict, InputError
 from backstory.ports.store import Use
 from backstory.testing.contracts.checks import Checks, MakeBackend, expect_error
-from backstory.testing.fakes import ORCHARD, START, add_memories, sample_change, sample_memory, ulid
+from backstory.testing.fakes import FULL_MEMORY, ORCHARD, START, add_memories, sample_change, sample_memory, ulid
 
 MEMORY_STORE_CHECKS = Checks()
 LATER = START + timedelta(hours=1)
@@ -44,50 +36,12 @@ def reworded(memory: Memory, content: str) -> Edit:
     return Edit(before=memory, after=replace(memory, content=content))
 
 
-FULL = sample_memory(
-    "Ünïcödé 🚀 and \"quotes\" and 'more', \\ and a\nsecond line",
-    kind=Kind.DECISION,
-    visibility=Visibility.SESSION,
-    session=SessionId("ses-1"),
-    area="deploy/staging",
-    tags=("zebra", "apple", "日本"),
-    issue="OPS-4",
-    tier=Tier.TEMPORARY,
-    pinned=True,
-    expires_at=datetime(2030, 1, 1, 0, 0, 0, 123456, tzinfo=UTC),
-    sensitivity=Sensitivity.PRIVATE,
-    origin=Origin.AGENT,
-    source=Source.CAPTURED,
-    confidence=0.1,
-    weight=0.3,
-    namespace="team",
-    provenance=Provenance(
-        session=SessionId("ses-0"),
-        messages=(MessageId("m2"), MessageId("m1")),
-        tool="memory_remember",
-        agent="build",
-        extracted_at=START,
-        origin_system="other",
-        origin_id="17",
-        raw=MappingProxyType({"mood": "good", "": "empty name"}),
-    ),
-    times=Times(
-        learned=datetime(1, 1, 2, tzinfo=UTC),
-        updated=datetime(2026, 3, 2, 12, 0, 0, 1, tzinfo=UTC),
-        confirmed=datetime(9999, 12, 30, tzinfo=UTC),
-        surfaced=START,
-        used=LATER,
-    ),
-    counters=Counters(helpful=1, irrelevant=2, surfaced=3, recalled=4, sessions=5),
-)
-
-
 @MEMORY_STORE_CHECKS
 async def a_memory_comes_back_as_it_was_added(make: MakeBackend) -> None:
     store = make().memories
-    (stored,) = await add_memories(store, FULL)
-    assert stored == replace(FULL, n=stored.n, revision=1)
-    assert await store.get([FULL.id]) == {FULL.id: stored}
+    (stored,) = await add_memories(store, FULL_MEMORY)
+    assert stored == replace(FULL_MEMORY, n=stored.n, revision=1)
+    assert await store.get([FULL_MEMORY.id]) == {FULL_MEMORY.id: stored}
     assert await store.by_number(stored.n) == stored
 
 

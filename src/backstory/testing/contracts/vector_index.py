@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from backstory.domain.history import Edit
 from backstory.domain.ids import MemoryId, ProjectId
-from backstory.domain.memory import Deleted, Memory, Superseded, searchable_text
+from backstory.domain.memory import Deleted, Memory, Sensitivity, Superseded, searchable_text
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection
 from backstory.errors import InputError
@@ -171,6 +171,7 @@ async def what_has_no_vector_is_told_newest_first(make: MakeBackend) -> None:
         sample_memory("two", status=superseded),
         sample_memory("three", status=Deleted(since=START)),
         sample_memory("four"),
+        sample_memory("five", sensitivity=Sensitivity.LOCAL_ONLY),
     )
     await put(backend, stored[3], NORTH)
     missing = await backend.vectors.unembedded(model=MODEL, limit=9)

@@ -162,8 +162,11 @@ def image(memory: Memory) -> str:
 
 
 def memory_from_image(text: str) -> Memory:
-    """Read what ``image`` wrote."""
-    return decode_memory(json.loads(text))
+    """Read what ``image`` wrote. Raises StoreDamaged for anything else."""
+    try:
+        return decode_memory(json.loads(text))
+    except (ValueError, InputError) as error:
+        raise StoreDamaged(f"an entry of the history in the store cannot be read: {error}") from error
 
 
 def change_from_rows(row: sqlite3.Row | Sequence[object], edits: tuple[Edit, ...]) -> Change:

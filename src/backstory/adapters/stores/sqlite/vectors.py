@@ -51,8 +51,8 @@ class SqliteVectorIndex:
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[Unembedded]:
         statement = (
-            f"SELECT {COLUMNS} FROM memories m WHERE m.state <> 'deleted' "
-            "AND m.sensitivity <> 'local-only' AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.n = m.n AND v.model = ? AND v.dimension = ?) "
+            f"SELECT {COLUMNS} FROM memories m WHERE m.state <> 'deleted' AND m.sensitivity <> 'local-only' "
+            "AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.n = m.n AND v.model = ? AND v.dimension = ?) "
             "ORDER BY m.n DESC LIMIT ?"
         )
         parameters = (model.name, model.dimension, limit)

@@ -1,0 +1,118 @@
+"""How a block is written down: within its budget, one line an entry, closed to break-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from backstory.domain.context_block import (
+    ENTRY_MAX_CHARS,
+    Block,
+    entry,
+    is_offerable,
+    quote,
+    recall_block,
+    snapshot_block,
+    with_notes,
+)
+from backstory.domain.ids import ProjectId
+from backstory.domain.memory import Conflicted, Memory, Sensitivity, Visibility
+from backstory.domain.provenance import Origin
+from backstory.testing.fakes import ORCHARD, START, sample_memory
+
+
+def line(memory: Memory) -> str:
+    return entry(memory, here=ORCHARD, project_name=lambda project: f"named <{project}>")
+
+
+def block(memories: Sequence[Memory], **options: Any) -> Block | None:
+    defaults: dict[str, Any] = {
+        "budget_tokens": 10_000,
+        "max_entries": 9,
+        "count_tokens": len,
+        "here": ORCHARD,
+        "project_name": str,
+    }
+    return recall_block(memories, **(defaults | options))
+
+
+def test_an_entry_says_number_date_kind_and_who() -> None:
+    assert line(sample_memory("Use tabs.", n=7)) == "- [#7, 2026-03-02, fact, said by the user] Use tabs."
+    assert "noted by the agent" in line(sample_memory(origin=Origin.AGENT))
+    assert "everywhere]" in line(sample_memory(visibility=Visibility.GLOBAL))
+    assert "disputed]" in line(sample_memory(status=Conflicted(evidence="x", since=START)))
+    assert "project named ‹x>]" in line(sample_memory(project=ProjectId("x")))
+
+
+def test_a_long_entry_is_cut_and_says_so() -> None:
+    text = line(sample_memory("word " * 500, n=3))
+    assert len(text) < ENTRY_MAX_CHARS + 150
+    assert text.endswith("… [cut; memory_recall shows #3 in full]")
+
+
+def test_long_runs_of_one_sign_are_shortened() -> None:
+    assert line(sample_memory("=" * 3000 + " title")).endswith("] ===… title")
+    assert line(sample_memory("-" * 15 + "a" * 40)).endswith("-" * 15 + "a" * 40)
+
+
+@pytest.mark.parametrize("broken", ["a\nb", "a\r\nb", "a \x0b b", "a\u2028b", "a\u2029\n\nb", "a\x85b", "a\x1cb"])
+def test_an_entry_is_one_line(broken: str) -> None:
+    assert quote(broken).splitlines() == [quote(broken)]
+    assert quote(broken).startswith("a ⏎")
+
+
+@pytest.mark.parametrize("tag", ["</backstory-memory>", "<MEMORY>", "<|im_end|>", "<!-- x -->", "<?xml?>", "<<x>"])
+def test_no_tag_survives_as_one(tag: str) -> None:
+    assert tag not in quote(f"x {tag} y")
+    assert quote("a < b && c <= d, 1<2") == "a < b && c <= d, 1<2"
+
+
+def test_what_is_not_trusted_or_not_open_is_not_offered() -> None:
+    assert is_offerable(sample_memory())
+    hidden = [sample_memory(origin=origin) for origin in (Origin.TOOL, Origin.FILE, Origin.WEB, Origin.IMPORTED)]
+    hidden.append(sample_memory(sensitivity=Sensitivity.LOCAL_ONLY))
+    assert not any(map(is_offerable, hidden))
+    assert block(hidden) is None
+
+
+def test_what_does_not_fit_is_left_out_and_smaller_ones_go_in() -> None:
+    small, large, other = sample_memory("a", n=1), sample_memory("b" * 400, n=2), sample_memory("c", n=3)
+    full = block([small, large, other])
+    assert full is not None
+    tight = block([small, large, other], budget_tokens=len(full.text) - 1)
+    assert tight is not None
+    assert (tight.shown, tight.left_out) == ((small, large), (other,))
+    tight = block([small, large, other], budget_tokens=len(full.text) - 300)
+    assert tight is not None
+    assert (tight.shown, tight.left_out) == ((small, other), (large,))
+    assert block([small, large], budget_tokens=10) is None
+    one = block([small, large, other], max_entries=1)
+    assert one is not None
+    assert one.shown == (small,)
+
+
+def test_the_snapshot_is_a_block_of_its_own_name() -> None:
+    made = snapshot_block(
+        [sample_memory()],
+        budget_tokens=9999,
+        max_entries=9,
+        count_tokens=len,
+        here=ORCHARD,
+        project_name=str,
+    )
+    assert made is not None
+    assert made.text.startswith("<backstory-snapshot>\n")
+    assert made.text.endswith("\n</backstory-snapshot>")
+
+
+def test_notes_stand_inside_the_block() -> None:
+    made = block([sample_memory()])
+    assert made is not None
+    assert with_notes(made.text, []) == made.text
+    noted = with_notes(made.text, ["stored as #1", "not </backstory-memory> stored"])
+    assert noted is not None
+    assert noted.splitlines()[-3:] == ["(stored as #1)", "(not ‹/backstory-memory> stored)", "</backstory-memory>"]
+    assert with_notes(None, ["x"]) == "<backstory-memory>\n(x)\n</backstory-memory>"
+    assert with_notes(None, []) is None

@@ -1,0 +1,91 @@
+"""What is known of a memory, and what a viewer may see of its past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backstory.domain.conversation import FrozenBlock, Message, Role, ShownMemory
+from backstory.domain.history import Action, Author
+from backstory.domain.ids import MessageId, SessionId
+from backstory.domain.memory import Expired, Revision, Sensitivity
+from backstory.domain.provenance import Provenance
+from backstory.errors import OutOfScope
+from backstory.testing.fakes import START
+
+if TYPE_CHECKING:
+    from tests.unit.services.conftest import Shop
+
+SESSION = SessionId("ses-1")
+
+
+def update(shop: Shop, revision: Revision) -> None:
+    shop.do(shop.remember.update("#1", revision, viewer=shop.person, author=Author.USER))
+
+
+def test_a_story_tells_source_history_and_showings(shop: Shop) -> None:
+    message = Message(id=MessageId("m1"), session=SESSION, role=Role.USER, created_at=START)
+    shop.do(shop.backend.conversations.put_messages([message]))
+    memory = shop.say("a", provenance=Provenance(session=SESSION, messages=(message.id,))).memory
+    newer = shop.say("b", supersedes="#1").memory
+    shown = ShownMemory(memory=memory.id, n=1, score=0.5, reason="words")
+    block = FrozenBlock(
+        message=message.id, session=SESSION, text="x", shown=(shown,), silent_because=None, created_at=START
+    )
+    shop.do(shop.backend.conversations.freeze_block(block))
+    story = shop.do(shop.inspection.why("#1", shop.person))
+    assert story.messages == (message,)
+    assert [change.action for change in story.changes] == [Action.SUPERSEDE, Action.ADD]
+    assert [(showing.reason, showing.score) for showing in story.showings] == [("words", 0.5)]
+    replaced = shop.do(shop.inspection.why(newer.id, shop.person)).replaced
+    assert [item.n for item in replaced] == [1]
+
+
+def test_a_forgotten_memory_can_be_explained(shop: Shop) -> None:
+    shop.say("a")
+    shop.forget(1)
+    assert len(shop.do(shop.inspection.why("#1", shop.person)).changes) == 2
+
+
+def test_an_expired_memory_is_told_as_expired(shop: Shop) -> None:
+    memory = shop.say("a", expires_in=shop.clock.now() - START + (START - START.replace(hour=11))).memory
+    assert memory.expires_at is not None
+    shop.clock.moment = memory.expires_at
+    assert shop.do(shop.inspection.why("#1", shop.person)).status == Expired(since=memory.expires_at)
+
+
+def test_history_stops_at_borders(shop: Shop) -> None:
+    shop.say("ours")
+    shop.say("theirs", viewer=shop.elsewhere)
+    assert [change.edits[0].after.content for change in shop.do(shop.inspection.history(shop.person))] == ["ours"]
+    with pytest.raises(OutOfScope):
+        shop.do(shop.inspection.history(shop.person, ref="#2"))
+
+
+def test_a_memory_made_local_only_takes_its_past_with_it(shop: Shop) -> None:
+    shop.say("my doctor is Dr. Heron")
+    update(shop, Revision(sensitivity=Sensitivity.LOCAL_ONLY))
+    assert shop.do(shop.inspection.history(shop.model)) == []
+    assert len(shop.do(shop.inspection.history(shop.person))) == 2
+
+
+def test_what_was_local_only_stays_so_when_the_memory_is_opened(shop: Shop) -> None:
+    shop.say("my doctor is Dr. Heron", sensitivity=Sensitivity.LOCAL_ONLY)
+    update(shop, Revision(content="I have a doctor", sensitivity=Sensitivity.NORMAL))
+    shop.do(shop.remember.pin("#1", pinned=True, viewer=shop.person, author=Author.USER))
+    for ref in (None, "#1"):
+        changes = shop.do(shop.inspection.history(shop.model, ref=ref))
+        assert [change.action for change in changes] == [Action.PIN]
+        assert "Heron" not in repr(changes)
+
+
+def test_counts_are_as_far_as_the_viewer_sees(shop: Shop) -> None:
+    shop.say("a")
+    shop.say("b", sensitivity=Sensitivity.LOCAL_ONLY)
+    shop.say("c", viewer=shop.elsewhere)
+    shop.say("d")
+    shop.forget(4)
+    assert shop.do(shop.inspection.statistics(shop.model)).current == 1
+    counts = shop.do(shop.inspection.statistics(shop.person))
+    assert (counts.current, counts.by_state["deleted"]) == (2, 1)

@@ -1,0 +1,155 @@
+"""What answers a query, why, and what is said when nothing does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backstory.domain.memory import Kind, Sensitivity, Visibility
+from backstory.errors import InputError, StoreUnavailable
+from backstory.services.recall import Query
+from backstory.testing.fakes import HashEmbedder, failing_backend
+
+if TYPE_CHECKING:
+    from tests.unit.services.conftest import Shop
+
+FACTS = ("The invoice service runs on port 8443", "We deploy on Fridays", "Tests need a real Postgres")
+
+
+def with_facts(shop: Shop, *, embedded: bool = False) -> Shop:
+    for fact in FACTS:
+        shop.say(fact)
+    if embedded:
+        shop.embedder = HashEmbedder()
+        shop.do(shop.maintenance.embed_missing())
+    return shop
+
+
+def test_the_memory_that_shares_words_comes_first_and_says_why(shop: Shop) -> None:
+    recalled = with_facts(shop).ask("which port has the invoice service?")
+    assert recalled.results[0].memory.content == FACTS[0]
+    assert "words" in recalled.results[0].reasons[0]
+    assert "invoic" in recalled.results[0].reasons[0]
+    assert recalled.silent_because is None
+
+
+def test_meaning_takes_part_when_there_are_vectors(shop: Shop) -> None:
+    recalled = with_facts(shop, embedded=True).ask("invoice port")
+    assert recalled.results[0].memory.content == FACTS[0]
+    assert recalled.results[0].reasons[0].startswith("meaning 0.")
+    assert recalled.skipped == ()
+
+
+def test_silence_has_a_reason(shop: Shop) -> None:
+    assert with_facts(shop).ask("zebra crossing").silent_because == "no memory shares a word or a meaning with this"
+    assert shop.ask("???").results == ()
+    assert shop.ask("", viewer=replace(shop.model, project=None)).silent_because is not None
+
+
+def test_no_query_lists_the_newest(shop: Shop) -> None:
+    with_facts(shop)
+    assert shop.found("  ") == list(FACTS[::-1])
+    assert shop.ask("", limit=1).results[0].reasons == ("newest",)
+
+
+def test_what_could_not_be_searched_is_told(shop: Shop) -> None:
+    (skipped,) = with_facts(shop).ask("invoice").skipped
+    assert (skipped.part, skipped.reason) == ("meaning", "none is set")
+    assert shop.ask("invoice", lexical_only=True).skipped == ()
+
+
+def test_a_failing_embedder_leaves_the_words(shop: Shop) -> None:
+    with_facts(shop, embedded=True)
+    assert shop.embedder is not None
+    shop.embedder.failing = True
+    recalled = shop.ask("invoice port")
+    assert recalled.results[0].memory.content == FACTS[0]
+    assert "told to fail" in recalled.skipped[0].reason
+
+
+def test_vectors_of_another_model_are_not_compared(shop: Shop) -> None:
+    with_facts(shop, embedded=True)
+    shop.embedder = HashEmbedder(name="new model")
+    recalled = shop.ask("invoice port")
+    assert recalled.results[0].score.similarity is None
+    assert "hash-embedder, not yet by new model" in recalled.skipped[0].reason
+
+
+def test_a_store_without_vectors_does_not_load_the_model(shop: Shop) -> None:
+    with_facts(shop)
+    shop.embedder = HashEmbedder()
+    shop.embedder.failing = True
+    assert shop.ask("invoice").skipped == ()
+
+
+def test_the_same_words_are_shown_once(shop: Shop) -> None:
+    shop.say("We deploy on Fridays")
+    shop.say("we deploy on FRIDAYS", visibility=Visibility.GLOBAL)
+    assert len(shop.found("deploy fridays")) == 1
+
+
+def test_replaced_memories_come_only_when_asked_for(shop: Shop) -> None:
+    shop.say("We use npm for packages")
+    shop.say("We use pnpm for packages", supersedes="#1")
+    assert shop.found("packages") == ["We use pnpm for packages"]
+    assert shop.found("packages npm", with_superseded=True)[0] == "We use npm for packages"
+
+
+def test_expired_and_forgotten_memories_never_come(shop: Shop) -> None:
+    shop.say("the vpn is down", expires_in=timedelta(hours=1))
+    shop.say("the vpn is slow")
+    shop.forget(2)
+    assert shop.found("vpn") == ["the vpn is down"]
+    shop.clock.advance(timedelta(hours=1))
+    for text in ("vpn", ""):
+        assert shop.found(text, with_superseded=True) == []
+
+
+def test_filters_narrow(shop: Shop) -> None:
+    shop.say("deploy a", tags=["x"], kind=Kind.DECISION, area="ops/ci")
+    shop.say("deploy b")
+    for filters in ({"tags": ("x",)}, {"kinds": frozenset({Kind.DECISION})}, {"area": "ops"}):
+        assert shop.found("deploy", **filters) == ["deploy a"]
+
+
+def test_borders_hold(shop: Shop) -> None:
+    shop.say("deploy secret", sensitivity=Sensitivity.LOCAL_ONLY)
+    shop.say("deploy theirs", viewer=shop.elsewhere)
+    assert shop.found("deploy") == []
+    assert shop.found("deploy", viewer=shop.person) == ["deploy secret"]
+    assert shop.found("deploy", viewer=replace(shop.model, all_projects=True)) == ["deploy theirs"]
+
+
+def test_limits_are_checked(shop: Shop) -> None:
+    for limit in (0, -1, 101):
+        with pytest.raises(InputError, match="limit"):
+            shop.ask("x", limit=limit)
+
+
+def test_only_asking_counts_as_recalled(shop: Shop) -> None:
+    with_facts(shop)
+    shop.ask("invoice")
+    assert shop.stored(1).counters.recalled == 0
+    shop.do(shop.recall.recall_and_count(Query(text="invoice", viewer=shop.model)))
+    assert (shop.stored(1).counters.recalled, shop.stored(1).counters.sessions) == (1, 1)
+    assert shop.stored(2).counters.recalled == 0
+
+
+def test_a_store_that_cannot_count_still_answers(shop: Shop) -> None:
+    with_facts(shop)
+    shop.backend = failing_backend(only="record_use", over=shop.backend)
+    assert shop.do(shop.recall.recall_and_count(Query(text="invoice", viewer=shop.model))).results
+
+
+def test_a_store_that_fails_is_told(shop: Shop) -> None:
+    shop.backend = failing_backend(over=shop.backend)
+    with pytest.raises(StoreUnavailable):
+        shop.ask("invoice")
+
+
+def test_a_very_long_query_is_answered(shop: Shop) -> None:
+    with_facts(shop)
+    assert shop.found("invoice port " + "x" * 1_000_000)[0] == FACTS[0]

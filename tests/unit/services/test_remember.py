@@ -1,0 +1,335 @@
+"""What becomes of a statement: stored, confirmed, replaced, forgotten, taken back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backstory.domain.admission import TextLimits
+from backstory.domain.history import Action, Author, Change, Edit
+from backstory.domain.ids import SessionId
+from backstory.domain.memory import (
+    Active,
+    Deleted,
+    Memory,
+    Revision,
+    Sensitivity,
+    Superseded,
+    Tier,
+    Visibility,
+    status_name,
+    supersede,
+)
+from backstory.domain.provenance import Origin
+from backstory.domain.scope import Viewer
+from backstory.domain.selection import Selection
+from backstory.errors import AmbiguousMatch, Conflict, InputError, NotFound, OutOfScope
+from backstory.services.recall import Query
+from backstory.testing.fakes import START, sample_change
+
+if TYPE_CHECKING:
+    from tests.unit.services.conftest import Shop
+
+HOUR = timedelta(hours=1)
+
+
+def state(shop: Shop, n: int) -> str:
+    return status_name(shop.stored(n).status)
+
+
+def update(shop: Shop, n: int, **fields: Any) -> Memory:
+    call = shop.remember.update(f"#{n}", Revision(**fields), viewer=shop.person, author=Author.USER)
+    return shop.do(call).edits[0].after
+
+
+def test_a_statement_gets_its_place_dates_and_number(shop: Shop) -> None:
+    done = shop.say("We deploy on Fridays.", tags=["ops"], area="deploy", issue="OPS-1")
+    assert done.fresh
+    assert done.memory == shop.stored(1)
+    assert (done.memory.visibility, done.memory.project) == (Visibility.PROJECT, shop.person.project)
+    assert (done.memory.times.learned, done.memory.provenance.session) == (START, shop.person.session)
+    assert (done.change.action, done.change.author) == (Action.ADD, Author.USER)
+
+
+def test_outside_every_project_a_statement_is_global(shop: Shop) -> None:
+    outside = replace(shop.person, project=None)
+    assert shop.say("x", viewer=outside).memory.visibility is Visibility.GLOBAL
+    with pytest.raises(InputError, match="no project here"):
+        shop.say("y", viewer=outside, visibility=Visibility.PROJECT)
+    with pytest.raises(InputError, match="no session here"):
+        shop.say("y", viewer=replace(outside, session=None), visibility=Visibility.SESSION)
+
+
+def test_a_known_text_is_confirmed_instead_of_stored_twice(shop: Shop) -> None:
+    shop.say("We deploy on Fridays", tags=["a"], origin=Origin.AGENT)
+    shop.clock.advance(HOUR)
+    again = shop.say("  we DEPLOY on\nfridays", tags=["b"], pinned=True, area="deploy")
+    assert (again.fresh, again.memory.n, again.change.action) == (False, 1, Action.CONFIRM)
+    memory = shop.stored(1)
+    assert memory.content == "We deploy on Fridays"
+    assert (memory.tags, memory.pinned, memory.area, memory.origin) == (("a", "b"), True, "deploy", Origin.USER)
+    assert (memory.times.learned, memory.times.confirmed) == (START, START + HOUR)
+
+
+def test_a_text_for_other_readers_is_another_memory(shop: Shop) -> None:
+    others: list[tuple[Viewer, dict[str, Any]]] = [
+        (shop.person, {"visibility": Visibility.GLOBAL}),
+        (shop.person, {"visibility": Visibility.SESSION}),
+        (replace(shop.person, session=SessionId("ses-2")), {"visibility": Visibility.SESSION}),
+        (shop.person, {"sensitivity": Sensitivity.LOCAL_ONLY}),
+        (shop.elsewhere, {}),
+    ]
+    shop.say("same words")
+    for number, (viewer, fields) in enumerate(
+        others,
+        start=2,
+    ):
+        assert shop.say("same words", viewer=viewer, **fields).memory.n == number
+        assert shop.say("SAME words", viewer=viewer, **fields).memory.n == number
+
+
+def test_a_forgotten_replaced_or_expired_text_may_be_said_anew(shop: Shop) -> None:
+    shop.say("one")
+    shop.forget(1)
+    shop.say("two")
+    shop.say("three", supersedes="#2")
+    shop.say("four", expires_in=HOUR)
+    shop.clock.advance(HOUR)
+    assert [shop.say(text).memory.n for text in ("one", "two", "four")] == [5, 6, 7]
+
+
+def test_saying_something_temporary_again_lets_it_live_longer(shop: Shop) -> None:
+    shop.say("the vpn is down", expires_in=HOUR)
+    shop.clock.advance(HOUR / 2)
+    assert shop.say("the vpn is down", expires_in=HOUR * 2).memory.expires_at == START + HOUR * 2.5
+    assert shop.say("the vpn is down", expires_in=HOUR).memory.expires_at == START + HOUR * 2.5
+    kept = shop.say("the vpn is down").memory
+    assert (kept.n, kept.tier, kept.expires_at) == (1, Tier.ARCHIVAL, None)
+    assert shop.say("the vpn is down", expires_in=HOUR).memory.expires_at is None
+
+
+def test_a_statement_delivered_again_stores_nothing_more(shop: Shop) -> None:
+    first = shop.say("fact", key="capture:m1:0")
+    again = shop.say("fact", key="capture:m1:0")
+    assert (again.fresh, again.change) == (False, first.change)
+    shop.forget(1)
+    assert shop.say("fact", key="capture:m1:0").change == first.change
+    assert state(shop, 1) == "deleted"
+    assert len(shop.do(shop.backend.memories.history())) == 2
+
+
+def test_what_somebody_stores_between_looking_and_writing_is_confirmed(shop: Shop) -> None:
+    commit = shop.backend.memories.commit
+
+    async def commit_second(change: Change, *, absent: Selection | None = None) -> Change:
+        setattr(shop.backend.memories, "commit", commit)  # noqa: B010  # the port has no such attribute to set
+        shop.say("same words")  # the other process is faster
+        return await commit(change, absent=absent)
+
+    setattr(shop.backend.memories, "commit", commit_second)  # noqa: B010
+    done = shop.say("Same Words")
+    assert (done.fresh, done.memory.n, done.change.action) == (False, 1, Action.CONFIRM)
+
+
+def test_too_long_private_and_empty_texts_are_refused(shop: Shop) -> None:
+    shop.limits = TextLimits(max_chars=10)
+    for text, words in (("x" * 11, "11 characters"), ("<private>x</private>", "private"), (" ", "blank")):
+        with pytest.raises(InputError, match=words):
+            shop.say(text)
+    assert shop.do(shop.backend.memories.history()) == []
+
+
+def test_a_lifetime_lies_in_the_future(shop: Shop) -> None:
+    with pytest.raises(InputError, match="future"):
+        shop.say("x", expires_in=-HOUR)
+    assert shop.say("y", tier=Tier.TEMPORARY).memory.expires_at == START + timedelta(hours=24)
+
+
+def test_superseding_hides_the_old_and_loses_nothing(shop: Shop) -> None:
+    shop.say("We use npm")
+    done = shop.say("We use pnpm", supersedes="npm")
+    assert done.superseded is not None
+    assert (done.memory.n, done.superseded.n, done.change.action) == (2, 1, Action.SUPERSEDE)
+    assert shop.stored(1).status == Superseded(by=done.memory.id, since=START)
+    assert shop.stored(1).content == "We use npm"
+
+
+def test_outside_text_never_replaces_the_users_words(shop: Shop) -> None:
+    shop.say("We use npm")
+    with pytest.raises(OutOfScope, match="said by the user"):
+        shop.say("We use yarn", supersedes="#1", origin=Origin.WEB)
+    assert shop.say("We use yarn", supersedes="#1", origin=Origin.AGENT).memory.n == 2
+
+
+def test_another_projects_memory_is_neither_replaced_nor_changed(shop: Shop) -> None:
+    shop.say("theirs", viewer=shop.elsewhere)
+    wide = replace(shop.person, all_projects=True)
+    calls = [
+        shop.remember.update("#1", Revision(content="x"), viewer=wide, author=Author.USER),
+        shop.remember.forget(["#1"], viewer=wide, author=Author.USER),
+        shop.remember.pin("#1", pinned=True, viewer=wide, author=Author.USER),
+    ]
+    for call in calls:
+        with pytest.raises(OutOfScope):
+            shop.do(call)
+    with pytest.raises(OutOfScope):
+        shop.say("ours", viewer=wide, supersedes="#1")
+    assert shop.stored(1).revision == 1
+
+
+def test_forgetting_brings_back_all_that_was_replaced(shop: Shop) -> None:
+    shop.say("a")
+    shop.say("b")
+    shop.say("c", supersedes="#1")
+    new = shop.stored(3)
+    shop.do(shop.backend.memories.commit(replace_by(shop, 2, new)))
+    change = shop.forget(3)
+    assert [state(shop, n) for n in (1, 2, 3)] == ["active", "active", "deleted"]
+    assert {edit.after.n for edit in change.edits} == {1, 2, 3}
+    shop.undo(change)
+    assert [state(shop, n) for n in (1, 2, 3)] == ["superseded", "superseded", "active"]
+
+
+def replace_by(shop: Shop, n: int, new: Memory) -> Change:
+    old = shop.stored(n)
+    return sample_change(99, Edit(before=old, after=supersede(old, by=new.id, now=START)))
+
+
+def test_forgetting_the_middle_of_a_chain_does_not_bring_back_its_start(shop: Shop) -> None:
+    shop.say("a")
+    shop.say("b", supersedes="#1")
+    third = shop.say("c", supersedes="#2").memory
+    shop.forget(2)
+    assert shop.stored(1).status == Superseded(by=third.id, since=START)
+    assert state(shop, 3) == "active"
+    shop.forget(3)
+    assert (state(shop, 1), state(shop, 2)) == ("active", "deleted")
+
+
+def test_forgetting_a_whole_tail_brings_back_the_start(shop: Shop) -> None:
+    shop.say("a")
+    shop.say("b", supersedes="#1")
+    shop.say("c", supersedes="#2")
+    shop.forget(2, 3)
+    assert [state(shop, n) for n in (1, 2, 3)] == ["active", "deleted", "deleted"]
+
+
+def test_a_memory_is_forgotten_once(shop: Shop) -> None:
+    shop.say("a")
+    shop.forget(1, 1)
+    with pytest.raises(NotFound, match="forgotten"):
+        shop.forget(1)
+    with pytest.raises(NotFound, match="no memory #7"):
+        shop.forget(7)
+
+
+def test_a_text_that_fits_several_memories_changes_none(shop: Shop) -> None:
+    shop.say("We deploy on Fridays")
+    shop.say("We deploy by hand")
+    with pytest.raises(AmbiguousMatch) as caught:
+        shop.do(shop.remember.forget(["we deploy"], viewer=shop.person, author=Author.USER))
+    assert len(caught.value.candidates) == 2
+    assert len(shop.do(shop.backend.memories.history())) == 2
+
+
+def test_an_update_keeps_what_it_does_not_name(shop: Shop) -> None:
+    shop.say("a", tags=["t"], issue="X-1")
+    shop.clock.advance(HOUR)
+    memory = update(shop, 1, content="b")
+    assert (memory.content, memory.tags, memory.issue) == ("b", ("t",), "X-1")
+    assert (memory.times.learned, memory.times.updated) == (START, START + HOUR)
+
+
+def test_a_memory_whose_readers_change_belongs_where_that_was_decided(shop: Shop) -> None:
+    shop.say("a", viewer=replace(shop.elsewhere, project=None))
+    assert update(shop, 1, visibility=Visibility.PROJECT).project == shop.person.project
+    assert update(shop, 1, visibility=Visibility.SESSION).session == shop.person.session
+    call = shop.remember.update(
+        "#1", Revision(visibility=Visibility.PROJECT), viewer=replace(shop.person, project=None), author=Author.USER
+    )
+    with pytest.raises((InputError, OutOfScope)):
+        shop.do(call)
+
+
+def test_a_tier_brings_or_ends_a_lifetime(shop: Shop) -> None:
+    shop.say("a")
+    assert update(shop, 1, tier=Tier.TEMPORARY).expires_at == START + timedelta(hours=24)
+    assert update(shop, 1, tier=Tier.ARCHIVAL).expires_at is None
+
+
+def test_retagging_reaches_what_may_be_changed_and_nothing_else(shop: Shop) -> None:
+    shop.say("ours", tags=["old", "x"])
+    shop.say("global", tags=["old"], visibility=Visibility.GLOBAL)
+    shop.say("theirs", tags=["old"], viewer=shop.elsewhere)
+    wide = replace(shop.person, all_projects=True)
+    change = shop.do(shop.remember.retag("old", "new", viewer=wide, author=Author.USER))
+    assert change is not None
+    assert [shop.stored(n).tags for n in (1, 2, 3)] == [("new", "x"), ("new",), ("old",)]
+    assert shop.do(shop.remember.retag("nosuch", "new", viewer=wide, author=Author.USER)) is None
+
+
+def test_undoing_step_by_step_walks_all_the_way_back(shop: Shop) -> None:
+    shop.say("a")
+    update(shop, 1, content="b")
+    update(shop, 1, content="c")
+    assert shop.undo().edits[0].after.content == "b"
+    assert shop.undo().edits[0].after.content == "a"
+    assert isinstance(shop.undo().edits[0].after.status, Deleted)
+    with pytest.raises(NotFound, match="nothing to undo"):
+        shop.undo()
+
+
+def test_what_was_undone_may_be_done_again_and_undone_again(shop: Shop) -> None:
+    shop.say("a")
+    update(shop, 1, content="b")
+    undo = shop.undo()
+    shop.undo(undo)
+    assert shop.stored(1).content == "b"
+    assert shop.undo().edits[0].after.content == "a"
+    assert shop.stored(1).content == "a"
+
+
+def test_a_change_with_a_later_one_on_it_is_not_undone(shop: Shop) -> None:
+    shop.say("a")
+    middle = shop.do(shop.remember.pin("#1", pinned=True, viewer=shop.person, author=Author.USER))
+    update(shop, 1, content="b")
+    with pytest.raises(Conflict, match="#1"):
+        shop.undo(middle)
+    assert shop.stored(1).content == "b"
+
+
+def test_undo_takes_the_newest_change_of_this_project(shop: Shop) -> None:
+    shop.say("ours")
+    theirs = shop.say("theirs", viewer=shop.elsewhere)
+    shop.undo()
+    assert (state(shop, 1), state(shop, 2)) == ("deleted", "active")
+    with pytest.raises(OutOfScope):
+        shop.undo(theirs.change)
+    with pytest.raises(NotFound):
+        shop.do(shop.remember.undo(theirs.memory.id, viewer=shop.person, author=Author.USER))  # type: ignore[arg-type]
+
+
+def test_undo_looks_past_many_changes_of_other_projects(shop: Shop) -> None:
+    shop.say("ours")
+    for number in range(60):
+        shop.clock.advance(HOUR)
+        shop.say(f"theirs {number}", viewer=shop.elsewhere)
+    shop.undo()
+    assert state(shop, 1) == "deleted"
+
+
+def test_counting_does_not_stand_in_the_way_of_undo(shop: Shop) -> None:
+    shop.say("a")
+    shop.do(shop.recall.recall_and_count(Query(text="", viewer=shop.person)))
+    shop.undo()
+    assert (state(shop, 1), shop.stored(1).counters.recalled) == ("deleted", 1)
+
+
+def test_a_local_only_memory_does_not_exist_for_a_model(shop: Shop) -> None:
+    shop.say("secret", sensitivity=Sensitivity.LOCAL_ONLY)
+    with pytest.raises(NotFound, match="no memory #1"):
+        shop.forget(1, viewer=shop.model)
+    assert isinstance(shop.stored(1).status, Active)
