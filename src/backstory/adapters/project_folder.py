@@ -1,4 +1,4 @@
-"""Which project a folder belongs to, read from the files of git themselves: no process is started, nothing is written."""
+"""Which project a folder belongs to, read from git's own files: no process is started, nothing is written."""
 
 from __future__ import annotations
 

@@ -261,7 +261,11 @@ class ObservationSettings(Group):
         help="Not used yet. How much unobserved conversation starts an observation.",
     )
     custom_instruction: str | None = option(
-        None, type=str, maximum=2_000, project="safe", help="Not used yet. What the observer should attend to, in your words."
+        None,
+        type=str,
+        maximum=2_000,
+        project="safe",
+        help="Not used yet. What the observer should attend to, in your words.",
     )
 
 
@@ -279,7 +283,11 @@ class ReflectionSettings(Group):
         help="Not used yet. How much of observations starts a reflection.",
     )
     custom_instruction: str | None = option(
-        None, type=str, maximum=2_000, project="safe", help="Not used yet. What the reflector should attend to, in your words."
+        None,
+        type=str,
+        maximum=2_000,
+        project="safe",
+        help="Not used yet. What the reflector should attend to, in your words.",
     )
 
 

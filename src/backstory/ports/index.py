@@ -9,7 +9,7 @@ from typing import Protocol
 from backstory.domain.ids import MemoryId
 from backstory.domain.selection import Selection
 from backstory.errors import InputError
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.models import EmbeddingModel, Vector, WordVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,7 @@ class Embedded:
     id: MemoryId
     revision: int
     vector: Vector
+    words: WordVectors | None = None
 
 
 # A word in more than a fifth of the rows says little and makes FTS5 slow (measured: 276 ms at a million rows); below
@@ -87,6 +88,18 @@ def check_length(vector: Vector, model: EmbeddingModel) -> None:
     """Raise InputError if a vector cannot be this model's."""
     if len(vector) != model.dimension:
         raise InputError(f"the vector has {len(vector)} numbers; {model.name} makes {model.dimension}", field="vector")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordAgreement:
+    """How the words of a memory agree with those of a query, in their contexts; cosines in [-1, 1].
+
+    ``nearest`` has, for each word of the query in order, the cosine of the memory's nearest word. ``answered`` is the
+    mean, over the memory's words, of the cosine of the query's nearest word.
+    """
+
+    nearest: tuple[float, ...]
+    answered: float
 
 
 class TextIndex(Protocol):
@@ -124,6 +137,14 @@ class VectorIndex(Protocol):
         """Store vectors, in place of those the memories had of this model; one whose memory changed since (another
         revision) or is unknown is skipped. Returns how many were stored. Raises InputError, and stores none, when a
         vector's length is not the model's dimension."""
+        ...
+
+    async def compare_words(
+        self, words: WordVectors, ids: Sequence[MemoryId], *, model: EmbeddingModel
+    ) -> Mapping[MemoryId, WordAgreement]:
+        """How the words of these memories agree with a query's (late interaction, as in ColBERT: Khattab and Zaharia,
+        SIGIR 2020). Memories without vectors of words of this model and dimension are left out.
+        """
         ...
 
     async def vector_counts(self) -> Mapping[str, int]:

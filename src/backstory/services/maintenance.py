@@ -52,11 +52,11 @@ class Maintenance:
                 if not missing:
                     complete = True
                     break
-                vectors = await self._embedder.embed([item.text for item in missing])
+                passages = await self._embedder.read([item.text for item in missing])
                 ready = [
-                    Embedded(id=item.id, revision=item.revision, vector=vector)
-                    for item, vector in zip(missing, vectors, strict=True)
-                    if vector is not None
+                    Embedded(id=item.id, revision=item.revision, vector=passage.vector, words=passage.words)
+                    for item, passage in zip(missing, passages, strict=True)
+                    if passage is not None
                 ]
                 stored = await self._backend.vectors.put_vectors(ready, model=model)
                 done += stored

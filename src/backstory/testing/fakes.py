@@ -17,7 +17,7 @@ from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.text import analyse
 from backstory.errors import ModelUnavailable, StoreUnavailable
 from backstory.ports.backend import Backend
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.models import EmbeddingModel, Passage, Vector, WordVectors
 from backstory.ports.store import Capabilities, MemoryStore
 
 START = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -75,6 +75,13 @@ class HashEmbedder:
         self._check()
         return [hash_vector(text, dimension=self._model.dimension) if text.strip() else None for text in texts]
 
+    async def read(self, texts: Sequence[str]) -> list[Passage | None]:
+        vectors = await self.embed(texts)
+        return [
+            None if vector is None else Passage(vector=vector, words=hash_words(text))
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
+
     async def close(self) -> None:
         self.closed = True
 
@@ -90,6 +97,13 @@ def hash_vector(text: str, *, dimension: int = 64) -> Vector:
         vector[hashlib.blake2b(token.encode("utf-8", "replace")).digest()[0] % dimension] += 1.0
     norm = math.sqrt(sum(number * number for number in vector))
     return [number / norm for number in vector]
+
+
+def hash_words(text: str, *, dimension: int = 16) -> WordVectors:
+    """Vectors of a text's words: the same word has the same one everywhere, different words most often differ."""
+    words = tuple(text.lower().split())
+    rows = [hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=dimension).digest() for word in words]
+    return WordVectors(words=words, dimension=dimension, matrix=b"".join(rows))
 
 
 def sample_memory(content: str = "Deploys go through the staging cluster first.", **fields: Any) -> Memory:

@@ -417,12 +417,17 @@ async function server({ client, directory, worktree, project }) {
       if (!session || shared.compacting.delete(session) || (await sessionOf(instance, session)).child) return
       const users = messages.filter(({ info }) => info.role === "user")
       const blocks = await blocksOf(instance, session, users.map(({ info }) => info.id))
-      for (const { info, parts } of users) {
+      // The title's request is made of the same list, by a task that starts at the next turn of the event loop and then
+      // takes its messages: so it goes first, and what it took is not changed.
+      await new Promise((resolve) => setTimeout(resolve))
+      messages.forEach((message, at) => {
+        const { info, parts } = message
         const id = `prt_backstory_${info.id}`
         const text = blocks.get(info.id)
-        if (!text || parts.some((part) => part.id === id)) continue
-        parts.push({ id, messageID: info.id, sessionID: session, type: "text", synthetic: true, text })
-      }
+        if (!text || parts.some((part) => part.id === id)) return
+        const part = { id, messageID: info.id, sessionID: session, type: "text", synthetic: true, text }
+        messages[at] = { ...message, parts: [...parts, part] }
+      })
     }),
 
     "experimental.chat.system.transform": guarded("system.transform", async ({ sessionID }, { system }) => {

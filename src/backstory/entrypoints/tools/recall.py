@@ -77,8 +77,8 @@ RECALL = Tool(
     description=(
         "Search what was kept from earlier sessions: decisions and their reasons, preferences, how things work here,"
         " causes of past problems. Use it before you decide something that may have been decided, when the user refers"
-        " to the past, or before you investigate what may have been found out already. What fits a message comes with it"
-        " by itself; call this to look further. Not for searching code or this conversation."
+        " to the past, or before you investigate what may have been found out already. What fits a message comes with"
+        " it by itself; call this to look further. Not for searching code or this conversation."
     ),
     arguments=RecallArguments,
     handler=recall,

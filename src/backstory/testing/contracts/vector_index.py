@@ -15,7 +15,7 @@ from backstory.ports.backend import Backend
 from backstory.ports.index import Embedded, VectorHit
 from backstory.ports.models import EmbeddingModel, Vector
 from backstory.testing.contracts.checks import Checks, MakeBackend, expect_error
-from backstory.testing.fakes import ORCHARD, START, add_memories, sample_change, sample_memory, ulid
+from backstory.testing.fakes import ORCHARD, START, add_memories, hash_words, sample_change, sample_memory, ulid
 
 VECTOR_INDEX_CHECKS = Checks()
 HERE = Selection(viewer=Viewer(project=ORCHARD), now=START)
@@ -202,3 +202,30 @@ async def a_small_project_is_not_starved_by_a_large_one(make: MakeBackend) -> No
         NORTH, replace(HERE, viewer=replace(HERE.viewer, all_projects=True)), model=MODEL, limit=60
     )
     assert {round(hit.similarity, 2) for hit in both} == {1.0}
+
+
+@VECTOR_INDEX_CHECKS
+async def words_that_agree_are_found_in_their_memory(make: MakeBackend) -> None:
+    backend = make()
+    gate, door = await add_memories(
+        backend.memories, sample_memory("the gate is shut"), sample_memory("a door stands open")
+    )
+    for memory in (gate, door):
+        words = hash_words(memory.content)
+        embedded = Embedded(id=memory.id, revision=memory.revision, vector=NORTH, words=words)
+        assert await backend.vectors.put_vectors([embedded], model=MODEL) == 1
+    agreements = await backend.vectors.compare_words(hash_words("gate shut"), [gate.id, door.id], model=MODEL)
+    assert all(cosine > 0.99 for cosine in agreements[gate.id].nearest)
+    assert all(cosine < 0.9 for cosine in agreements[door.id].nearest)
+    assert agreements[gate.id].answered > agreements[door.id].answered
+
+
+@VECTOR_INDEX_CHECKS
+async def memories_without_vectors_of_words_take_no_part_in_comparing(make: MakeBackend) -> None:
+    backend = make()
+    bare, new = await add_memories(backend.memories, sample_memory("no words"), sample_memory("not embedded yet"))
+    assert await put(backend, bare, NORTH) == 1
+    words = hash_words("anything")
+    assert await backend.vectors.compare_words(words, [bare.id, new.id], model=MODEL) == {}
+    assert await backend.vectors.compare_words(words, [], model=MODEL) == {}
+    assert await backend.vectors.compare_words(words, [bare.id], model=OTHER_MODEL) == {}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backstory.adapters.stores.memory.memories import InMemoryMemories
+from backstory.adapters.word_agreement import agreements
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Deleted, Memory, Sensitivity, searchable_text
 from backstory.domain.selection import Selection, selects
@@ -17,10 +18,11 @@ from backstory.ports.index import (
     TextSearch,
     Unembedded,
     VectorHit,
+    WordAgreement,
     affordable,
     check_length,
 )
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.models import EmbeddingModel, Vector, WordVectors
 
 
 class InMemoryTextIndex:
@@ -65,6 +67,7 @@ class _Held:
     dimension: int
     text_since: int
     vector: tuple[float, ...]
+    words: bytes | None = None
 
 
 class InMemoryVectorIndex:
@@ -102,6 +105,12 @@ class InMemoryVectorIndex:
             check_length(item.vector, model)
         return sum(self._put(item, model) for item in vectors)
 
+    async def compare_words(
+        self, words: WordVectors, ids: Sequence[MemoryId], *, model: EmbeddingModel
+    ) -> Mapping[MemoryId, WordAgreement]:
+        held = {memory_id: self._of(model, memory_id) for memory_id in ids if memory_id in self._memories.rows}
+        return agreements(words, {key: item.words for key, item in held.items() if item and item.words is not None})
+
     async def vector_counts(self) -> Mapping[str, int]:
         return dict(
             Counter(name for (name, memory_id), held in self._held.items() if self._is_current(memory_id, held))
@@ -120,6 +129,7 @@ class InMemoryVectorIndex:
             dimension=model.dimension,
             text_since=self._memories.text_since[item.id],
             vector=tuple(float(number) for number in item.vector),
+            words=None if item.words is None else item.words.matrix,
         )
         return True
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.filters import Where, where
 from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
+from backstory.adapters.word_agreement import agreements
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import searchable_text
 from backstory.domain.selection import Selection
-from backstory.ports.index import Embedded, Unembedded, VectorHit, check_length
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.index import Embedded, Unembedded, VectorHit, WordAgreement, check_length
+from backstory.ports.models import EmbeddingModel, Vector, WordVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +69,18 @@ class SqliteVectorIndex:
             check_length(item.vector, model)
         packed = [(item, _pack(item.vector)) for item in vectors]
         return await self._connection.write(lambda raw: sum(_put(raw, item, blob, model) for item, blob in packed))
+
+    async def compare_words(
+        self, words: WordVectors, ids: Sequence[MemoryId], *, model: EmbeddingModel
+    ) -> Mapping[MemoryId, WordAgreement]:
+        marks = ", ".join("?" * len(ids))
+        statement = (
+            "SELECT m.id, v.words FROM memories m JOIN vectors v ON v.n = m.n "
+            f"WHERE m.id IN ({marks}) AND v.model = ? AND v.dimension = ? AND v.words IS NOT NULL"
+        )
+        parameters = (*ids, model.name, model.dimension)
+        rows = await self._connection.read(lambda raw: raw.execute(statement, parameters).fetchall())
+        return agreements(words, {MemoryId(memory_id): matrix for memory_id, matrix in rows})
 
     async def vector_counts(self) -> Mapping[str, int]:
         statement = "SELECT model, count(*) FROM vectors GROUP BY model"
@@ -159,8 +172,9 @@ def _put(raw: sqlite3.Connection, item: Embedded, blob: bytes, model: EmbeddingM
         return 0
     # deleted rather than replaced: SQLite runs no trigger for a replaced row, and other processes would keep it
     raw.execute("DELETE FROM vectors WHERE n = ? AND model = ?", (row[0], model.name))
-    statement = "INSERT INTO vectors (n, model, dimension, vector) VALUES (?, ?, ?, ?)"
-    raw.execute(statement, (row[0], model.name, model.dimension, blob))
+    statement = "INSERT INTO vectors (n, model, dimension, vector, words) VALUES (?, ?, ?, ?, ?)"
+    words = None if item.words is None else item.words.matrix
+    raw.execute(statement, (row[0], model.name, model.dimension, blob, words))
     return 1
 
 

@@ -115,13 +115,15 @@ CREATE TABLE word_statistics (
     analyser  INTEGER NOT NULL
 );
 
--- One vector of a memory for each model, as little-endian float16; seq tells a running process what is new.
+-- One vector of a memory for each model, as little-endian float16; words is a row of 128 int8 for each of its words, of
+-- which only the direction counts, NULL where the model gives none. seq tells a running process what is new.
 CREATE TABLE vectors (
     seq       INTEGER PRIMARY KEY AUTOINCREMENT,
     n         INTEGER NOT NULL REFERENCES memories (n),
     model     TEXT NOT NULL,
     dimension INTEGER NOT NULL,
     vector    BLOB NOT NULL,
+    words     BLOB,
     UNIQUE (n, model)
 );
 CREATE INDEX vectors_by_model ON vectors (model, seq);
