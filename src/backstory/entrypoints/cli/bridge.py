@@ -16,6 +16,8 @@ def bridge() -> None:
     The plugin starts this itself; there is nothing to do here by hand. It speaks JSON-RPC 2.0, one object a line, and
     ends when its input ends.
     """
+    # before numpy loads: its second thread spins after each small product and doubles the CPU time of a recall
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from backstory.bootstrap import open_app
     from backstory.config import load
     from backstory.entrypoints.opencode.server import serve_stdio

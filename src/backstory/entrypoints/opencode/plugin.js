@@ -18,6 +18,7 @@ const PROTOCOL = 1
 const DEADLINES_MS = {
   hello: 5000, "chat.message": 800, blocks: 300, snapshot: 300, compacting: 500, tool: 10_000,
   session: 200, // OpenCode's own answer to "what is this session?"
+  title: 250, // its request for a session's title to have begun
   start: 2500, // a child that has not said a word yet is given so long from its start: only a process's first prompt waits
   grace: 1000, // from end of input to kill
   silence: 30_000, // a child that says nothing for so long, and lets three requests pass, is replaced
@@ -29,6 +30,7 @@ const MAX_BLOCKS = 2000
 const MAX_SESSIONS = 1000
 const MAX_FAILURES = 3
 const HELPER_TITLE = "backstory-helper"
+const UNTITLED = "New session - " // how OpenCode 1.x names a session before the model has
 const UNAVAILABLE = "Memory is not available right now. Continue without it."
 
 // ---- State, shared by every instance and every copy of this file in the process ----------------------------------
@@ -41,7 +43,8 @@ const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
   blocks: new Map(), // user message id -> text shown beside it, "" for none; never changes once set
   snapshots: new Map(), // session -> {text, failures}; text is undefined until Python has answered
   misses: new Map(), // session -> how often `blocks` went unanswered
-  sessions: new Map(), // session -> {child, parent}
+  sessions: new Map(), // session -> {child, parent, untitled}
+  titles: new Map(), // session -> true once its request for a title has begun, until then who waits for that
   commands: new Map(), // session -> the command whose prompt comes next: {text, typed}
   compacting: new Set(), // sessions whose next messages.transform is the input of a compaction
 })
@@ -272,8 +275,9 @@ const manifest = () => (Array.isArray(shared.sidecar.manifest) ? shared.sidecar.
 
 function noteSession(info) {
   const parent = info.parentID ?? null
-  const child = Boolean(parent) || String(info.title ?? "").startsWith(HELPER_TITLE)
-  return keep(shared.sessions, info.id, { child, parent }, MAX_SESSIONS)
+  const title = String(info.title ?? "")
+  const child = Boolean(parent) || title.startsWith(HELPER_TITLE)
+  return keep(shared.sessions, info.id, { child, parent, untitled: title.startsWith(UNTITLED) }, MAX_SESSIONS)
 }
 
 // Sub-agents and our own helper sessions are children; a session OpenCode tells nothing about counts as a root.
@@ -343,7 +347,7 @@ function forward(instance, type, properties, session) {
   const about = shared.sessions.get(session) ?? { child: false }
   notify("event", { directory: instance.directory, type, properties, ...lineage(about) }, slim)
   if (type !== "session.deleted") return
-  for (const map of [shared.snapshots, shared.misses, shared.sessions]) map.delete(session)
+  for (const map of [shared.snapshots, shared.misses, shared.sessions, shared.titles]) map.delete(session)
 }
 
 const guarded = (name, hook) => async (...args) => {
@@ -369,7 +373,22 @@ function isSettled({ type, time, state }) {
 
 // Only requests of the main loop describe the environment; those for titles and compaction consist of their own prompt.
 const OTHER_PROMPT = /^\s*You are (a title generator|.{0,40}summariz)/i
+const TITLE_PROMPT = /^\s*You are a title generator/i
 const isMainRequest = (system) => system.some((text) => text.includes("<env>")) && !OTHER_PROMPT.test(system[0])
+
+// The request for a title is made of the very list that the first step shows us, by a task that runs beside it. It has
+// taken its messages when its system prompt comes by; until then nothing is added to them.
+async function titleFirst(session) {
+  if (shared.titles.get(session) === true || !shared.sessions.get(session)?.untitled) return
+  await within(deadline("title"), new Promise((resolve) => keep(shared.titles, session, resolve, MAX_SESSIONS)))
+  keep(shared.titles, session, true, MAX_SESSIONS)
+}
+
+function titleSeen(session) {
+  const resolve = shared.titles.get(session)
+  keep(shared.titles, session, true, MAX_SESSIONS)
+  if (resolve && resolve !== true) resolve()
+}
 
 const isOwnText = ({ type, synthetic, ignored }) => type === "text" && !synthetic && !ignored
 
@@ -417,9 +436,7 @@ async function server({ client, directory, worktree, project }) {
       if (!session || shared.compacting.delete(session) || (await sessionOf(instance, session)).child) return
       const users = messages.filter(({ info }) => info.role === "user")
       const blocks = await blocksOf(instance, session, users.map(({ info }) => info.id))
-      // The title's request is made of the same list, by a task that starts at the next turn of the event loop and then
-      // takes its messages: so it goes first, and what it took is not changed.
-      await new Promise((resolve) => setTimeout(resolve))
+      if (users.length === 1 && blocks.get(users[0].info.id)) await titleFirst(session)
       messages.forEach((message, at) => {
         const { info, parts } = message
         const id = `prt_backstory_${info.id}`
@@ -431,6 +448,7 @@ async function server({ client, directory, worktree, project }) {
     }),
 
     "experimental.chat.system.transform": guarded("system.transform", async ({ sessionID }, { system }) => {
+      if (sessionID && TITLE_PROMPT.test(system[0])) titleSeen(sessionID)
       if (!sessionID || !isMainRequest(system) || (await sessionOf(instance, sessionID)).child) return
       const text = await snapshotOf(instance, sessionID)
       if (text) system.push(text)
