@@ -14,7 +14,7 @@ from bench.report import table
 
 Floats = NDArray[np.float64]
 
-WITH_MEANING = ("similarity", "coverage", "brevity", "excess")
+WITH_MEANING = ("similarity", "answered", "coverage", "brevity", "excess", "question")
 BY_WORDS = ("coverage", "rarity")
 RIDGE = 1.0
 STEPS = 30
@@ -65,6 +65,8 @@ def _evidence(score: Score, names: Sequence[str]) -> list[float]:
     brevity, excess = length_evidence(score.asked)
     values = {
         "similarity": score.similarity or 0.0,
+        "answered": score.answered or 0.0,
+        "question": float(score.question),
         "coverage": score.coverage,
         "rarity": float(np.log1p(score.rarity)),
         "brevity": brevity,

@@ -103,13 +103,14 @@ def test_what_the_agent_stored_comes_back_beside_a_prompt(installation: Installa
 def test_titles_and_compactions_see_nothing_of_ours(
     installation: Installation, server: Server, scripted: ScriptedModel
 ) -> None:
-    session = server.create_session(title=None)
-    assert installation.ask(server, session, "remember that the canary host is called finch")
-    assert "finch" in installation.ask(server, session, "what is the canary host called?")
-    server.compact(session)  # at once: the end of the last turn is being told while the compaction begins
-    assert wait_for(lambda: scripted.requests("title"))
+    for word in ("finch", "siskin", "linnet"):
+        session = server.create_session(title=None)
+        assert installation.ask(server, session, f"remember that the {word} host runs the canary")
+        assert word in installation.ask(server, session, f"what does the {word} host run?")
+        server.compact(session)  # at once: the end of the last turn is being told while the compaction begins
+    assert wait_for(lambda: len(scripted.requests("title")) == 3)
     others = [*scripted.requests("title"), *scripted.requests("compaction")]
-    assert len(others) >= 2
+    assert len(others) == 6
     assert all(TAG not in request.all_text() and SNAPSHOT_TAG not in request.all_text() for request in others)
 
 

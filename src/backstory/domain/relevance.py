@@ -56,10 +56,12 @@ class _Evidence:
 
     start: float
     similarity: float = 0.0
+    answered: float = 0.0
     coverage: float = 0.0
     rarity: float = 0.0
     brevity: float = 0.0
     excess: float = 0.0
+    question: float = 0.0
 
 
 ENOUGH_WORDS = 6
@@ -68,13 +70,17 @@ MOST_WORDS = 40  # longer prompts were too rare to learn from
 MIN_COVERAGE = 0.15  # below it, a few words of a long prompt are here by chance
 
 # Fitted by ``python -m bench quality --fit`` on 668 labelled prompts of coding sessions (541 and 127), and rounded. The
-# figures of these models on projects they were not fitted on stand in docs/explanation/recall.md.
-_WITH_MEANING = _Evidence(start=-1.35, similarity=10.3, coverage=2.0, brevity=3.1, excess=-2.2)
+# figures of these models on projects they were not fitted on stand in bench/RESULTS.md. The first is for a model that
+# gives vectors of words, the second for one that does not.
+_WORD_BY_WORD = _Evidence(
+    start=-2.2, similarity=4.3, answered=7.9, coverage=2.5, brevity=2.6, excess=-2.6, question=1.7
+)
+_WITH_MEANING = _Evidence(start=-0.9, similarity=8.5, coverage=2.3, brevity=3.0, excess=-1.9, question=1.6)
 _BY_WORDS = _Evidence(start=-5.7, coverage=3.3, rarity=5.4)
 
 UNASKED: dict[Relevance, Threshold] = {
-    Relevance.QUIET: Sure(with_meaning=0.8, by_words=0.5),
-    Relevance.BALANCED: Sure(with_meaning=0.72, by_words=0.3),
+    Relevance.QUIET: Sure(with_meaning=0.84, by_words=0.5),
+    Relevance.BALANCED: Sure(with_meaning=0.75, by_words=0.3),
     Relevance.KEEN: Sure(with_meaning=0.62, by_words=0.18),
 }
 # Asked for by name, weaker matches are worth showing, and one word in common is reason enough.
@@ -122,17 +128,25 @@ def confidence(score: Score) -> float:
     """
     if score.similarity is None and score.coverage < MIN_COVERAGE:
         return 0.0
-    weights = _BY_WORDS if score.similarity is None else _WITH_MEANING
+    weights = _weights(score)
     brevity, excess = length_evidence(score.asked)
     odds = (
         weights.start
         + weights.similarity * (score.similarity or 0.0)
+        + weights.answered * (score.answered or 0.0)
         + weights.coverage * score.coverage
         + weights.rarity * math.log1p(score.rarity)
         + weights.brevity * brevity
         + weights.excess * excess
+        + weights.question * score.question
     )
     return 1.0 / (1.0 + math.exp(-odds))
+
+
+def _weights(score: Score) -> _Evidence:
+    if score.similarity is None:
+        return _BY_WORDS
+    return _WITH_MEANING if score.answered is None else _WORD_BY_WORD
 
 
 def length_evidence(asked: float) -> tuple[float, float]:

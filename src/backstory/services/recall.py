@@ -9,15 +9,18 @@ from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Kind, Memory
 from backstory.domain.ranking import (
     NO_WORDS,
+    Meaning,
     RankingPolicy,
     Score,
     WordMatch,
     WordStatistics,
+    agreement,
     explain,
     match,
     match_words,
     rank_key,
     score_memory,
+    weigh_words,
 )
 from backstory.domain.relevance import REQUESTED, Threshold, judge
 from backstory.domain.scope import Viewer
@@ -27,7 +30,7 @@ from backstory.domain.time_range import TimeRange
 from backstory.errors import InputError, ModelError, StoreError
 from backstory.ports.backend import Backend
 from backstory.ports.index import TextSearch
-from backstory.ports.models import Embedder, EmbeddingModel
+from backstory.ports.models import Embedder, EmbeddingModel, Passage, WordVectors
 from backstory.ports.store import Use
 from backstory.ports.system import Clock
 
@@ -93,10 +96,15 @@ class _Evidence:
 
     words: dict[MemoryId, WordMatch] = field(default_factory=dict)
     no_words: WordMatch = NO_WORDS
+    statistics: WordStatistics | None = None
     similarity: dict[MemoryId, float] = field(default_factory=dict)
+    asked: WordVectors | None = None
+    model: EmbeddingModel | None = None
     skipped: list[Skipped] = field(default_factory=list)
 
 
+_Agreement = tuple[float, float]
+"""How the query's words agree with a memory's, and the memory's with the query's."""
 _Candidate = tuple[MemoryId, WordMatch, float | None]
 """A memory the indexes found, its word match and its similarity."""
 
@@ -176,6 +184,7 @@ class Recall:
     async def _search_words(self, terms: Sequence[QueryTerm], selection: Selection, evidence: _Evidence) -> None:
         search = await self._backend.text.search_text([term.token for term in terms], selection, limit=_CANDIDATES)
         statistics = _statistics(search)
+        evidence.statistics = statistics
         evidence.no_words = match_words(terms, held={}, length=0, statistics=statistics)
         for hit in search.hits:
             evidence.words[hit.id] = match_words(terms, held=hit.matched, length=hit.length, statistics=statistics)
@@ -192,14 +201,15 @@ class Recall:
                 return
             from backstory.domain.admission import admit_evidence  # not needed by a lexical search
 
-            vector = await _within(self._embedder, admit_evidence(text), query.embed_within_s)
-            if vector is None:
+            passage = await _within(self._embedder, admit_evidence(text), query.embed_within_s)
+            if passage is None:
                 return
-            hits = await self._backend.vectors.search_vectors(vector, selection, model=model, limit=_CANDIDATES)
+            hits = await self._backend.vectors.search_vectors(passage.vector, selection, model=model, limit=_CANDIDATES)
         except ModelError as error:
             evidence.skipped.append(Skipped(part="meaning", reason=str(error)))
             return
         evidence.similarity.update((hit.id, hit.similarity) for hit in hits)
+        evidence.asked, evidence.model = passage.words, model
 
     async def _searchable_model(self, evidence: _Evidence) -> EmbeddingModel | None:
         """The model whose vectors can be searched; None when there are none, so that no model is loaded for nothing."""
@@ -219,7 +229,9 @@ class Recall:
 
     async def _score(self, evidence: _Evidence, query: Query, selection: Selection) -> list[Result]:
         candidates = self._best_candidates(evidence, query)
+        agreed = await self._compare_words(evidence, [memory_id for memory_id, _, _ in candidates])
         memories = await self._backend.memories.get([memory_id for memory_id, _, _ in candidates])
+        question = query.text.rstrip().endswith(("?", "？"))
         results = []
         for memory_id, words, similarity in candidates:
             memory = memories.get(memory_id)
@@ -228,13 +240,22 @@ class Recall:
             score = score_memory(
                 memory,
                 words=words,
-                similarity=similarity,
+                meaning=_meaning(similarity, agreed.get(memory_id)),
+                question=question,
                 project=query.viewer.project,
                 now=self._clock.now(),
                 policy=self._policy,
             )
             results.append(Result(memory=memory, score=score, reasons=explain(score)))
         return sorted(results, key=lambda result: rank_key(result.memory, result.score), reverse=True)
+
+    async def _compare_words(self, evidence: _Evidence, ids: Sequence[MemoryId]) -> dict[MemoryId, _Agreement]:
+        """How the words of the candidates agree with the query's, where the model gave vectors of words."""
+        if evidence.asked is None or evidence.model is None or evidence.statistics is None:
+            return {}
+        weights = weigh_words(evidence.asked.words, evidence.statistics)
+        compared = await self._backend.vectors.compare_words(evidence.asked, ids, model=evidence.model)
+        return {key: (agreement(item.nearest, weights), item.answered) for key, item in compared.items()}
 
     def _best_candidates(self, evidence: _Evidence, query: Query) -> list[_Candidate]:
         """The candidates worth loading, the best matches first."""
@@ -246,8 +267,15 @@ class Recall:
             (memory_id, evidence.words.get(memory_id, evidence.no_words), evidence.similarity.get(memory_id, beyond))
             for memory_id in dict.fromkeys([*evidence.words, *evidence.similarity])
         ]
-        candidates.sort(key=lambda candidate: match(candidate[1], candidate[2], self._policy), reverse=True)
+        candidates.sort(key=lambda found: match(found[1], _meaning(found[2], None), self._policy), reverse=True)
         return candidates[: max(2 * query.limit, _LOADED_AT_LEAST)]
+
+
+def _meaning(similarity: float | None, agreed: _Agreement | None) -> Meaning | None:
+    if similarity is None:
+        return None
+    agreement_, answered = agreed or (None, None)
+    return Meaning(similarity=similarity, agreement=agreement_, answered=answered)
 
 
 def _statistics(search: TextSearch) -> WordStatistics:
@@ -262,14 +290,14 @@ def _collapse(results: Sequence[Result]) -> list[Result]:
     return list(best.values())
 
 
-async def _within(embedder: Embedder, text: str, seconds: float | None) -> Sequence[float] | None:
-    """The vector of a query, within a time. Raises ModelUnavailable when it took longer."""
+async def _within(embedder: Embedder, text: str, seconds: float | None) -> Passage | None:
+    """The query as the model reads it, within a time. Raises ModelUnavailable when it took longer."""
     if seconds is None:
-        return (await embedder.embed([text]))[0]
+        return (await embedder.read([text]))[0]
     import anyio
 
     from backstory.errors import ModelUnavailable
 
     with anyio.move_on_after(seconds):
-        return (await embedder.embed([text]))[0]
+        return (await embedder.read([text]))[0]
     raise ModelUnavailable(f"the embedder did not answer within {seconds:.1f} s")

@@ -6,7 +6,17 @@ from itertools import product
 
 import pytest
 
-from backstory.domain.ranking import NO_WORDS, RankingPolicy, WordMatch, WordStatistics, match, match_words
+from backstory.domain.ranking import (
+    NO_WORDS,
+    Meaning,
+    RankingPolicy,
+    WordMatch,
+    WordStatistics,
+    agreement,
+    match,
+    match_words,
+    weigh_words,
+)
 from backstory.domain.text import analyse, analyse_query
 
 POLICY = RankingPolicy()
@@ -57,18 +67,42 @@ def test_a_memory_without_the_words_still_knows_how_much_was_asked() -> None:
     assert (found.coverage, found.matched, found.asked) == (0.0, (), 2.0)
 
 
-def test_every_match_lies_between_0_and_1() -> None:
-    for similarity, share in product((None, -0.2, 0.0, 0.5, 1.0, 1.01), (0.0, 0.5, 1.0)):
-        assert 0.0 <= match(covering(share), similarity, POLICY) <= 1.0
+def test_every_score_lies_between_0_and_1() -> None:
+    for similarity, share in product((-0.2, 0.0, 0.5, 1.0, 1.01), (0.0, 0.5, 1.0)):
+        evidence = match(covering(share), Meaning(similarity=similarity, agreement=share, answered=share), POLICY)
+        assert 0.0 < POLICY.as_score(evidence) < 1.0
 
 
 def test_perfect_matches_do_not_meet_at_a_ceiling() -> None:
-    assert match(covering(1.0), 0.9, POLICY) > match(covering(1.0), 0.8, POLICY) > match(covering(1.0), 0.7, POLICY)
+    evidence = [match(covering(1.0), Meaning(similarity=near), POLICY) for near in (0.9, 0.8, 0.7)]
+    assert evidence[0] > evidence[1] > evidence[2]
 
 
 def test_a_close_meaning_beats_half_of_the_words() -> None:
-    assert match(NO_WORDS, 0.55, POLICY) > match(covering(0.5), 0.45, POLICY)
+    assert match(NO_WORDS, Meaning(similarity=0.55), POLICY) > match(covering(0.5), Meaning(similarity=0.45), POLICY)
 
 
-def test_all_of_the_words_beat_a_somewhat_closer_meaning() -> None:
-    assert match(covering(1.0), 0.3, POLICY) > match(NO_WORDS, 0.6, POLICY)
+def test_words_that_agree_one_by_one_beat_a_somewhat_closer_whole() -> None:
+    exact = match(covering(1.0), Meaning(similarity=0.4, agreement=0.95), POLICY)
+    vague = match(NO_WORDS, Meaning(similarity=0.55, agreement=0.5), POLICY)
+    assert exact > vague
+
+
+def test_without_vectors_of_words_the_usual_agreement_is_taken() -> None:
+    assert (
+        match(NO_WORDS, Meaning(similarity=0.5, agreement=0.3), POLICY)
+        < match(NO_WORDS, Meaning(similarity=0.5), POLICY)
+        < match(NO_WORDS, Meaning(similarity=0.5, agreement=0.8), POLICY)
+    )
+
+
+def test_rare_words_of_a_query_weigh_more_and_stop_words_little() -> None:
+    known = WordStatistics(documents=100, mean_length=5, frequency={"heron": 1, "build": 90})
+    heron, build, the, dash = weigh_words(["heron", "build", "the", "-"], known)
+    assert heron > build > 0
+    assert heron > the == dash > 0
+
+
+def test_agreement_is_the_weighted_mean_of_the_words() -> None:
+    assert agreement([1.0, 0.0], [3.0, 1.0]) == pytest.approx(0.75)
+    assert agreement([], []) == 0.0

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Counters, Memory, Superseded
+from backstory.domain.memory import Counters, Memory, Superseded, Visibility
 from backstory.domain.ranking import (
     NO_WORDS,
+    Meaning,
     RankingPolicy,
     Score,
     WordMatch,
@@ -35,7 +36,8 @@ def match(held: dict[str, int], *terms: QueryTerm, length: int = 10) -> WordMatc
 
 def score(memory: Memory | None = None, *, words: WordMatch = NO_WORDS, similarity: float | None = None) -> Score:
     memory = memory or sample_memory()
-    return score_memory(memory, words=words, similarity=similarity, project=ORCHARD, now=START, policy=POLICY)
+    meaning = None if similarity is None else Meaning(similarity=similarity)
+    return score_memory(memory, words=words, meaning=meaning, project=ORCHARD, now=START, policy=POLICY)
 
 
 def test_rare_words_tell_more_than_common_ones() -> None:
@@ -71,9 +73,15 @@ def test_totals_lie_between_zero_and_one() -> None:
 
 def test_tie_breakers_never_beat_a_clearly_better_match() -> None:
     favourite = sample_memory(counters=Counters(sessions=99), pinned=True)
-    stranger = sample_memory("s", project=None, at=START - timedelta(days=1000))
+    stranger = sample_memory("s", at=START - timedelta(days=1000))
     assert score(favourite, similarity=0.5).total < score(stranger, similarity=0.55).total
     assert score(favourite, similarity=0.5).total > score(stranger, similarity=0.5).total
+
+
+def test_a_memory_of_the_project_stands_before_one_of_everywhere_that_matches_as_well() -> None:
+    everywhere = sample_memory("e", visibility=Visibility.GLOBAL)
+    assert score(similarity=0.5).total > score(everywhere, similarity=0.5).total
+    assert score(similarity=0.4).total < score(everywhere, similarity=0.6).total
 
 
 def test_a_replaced_memory_stands_behind() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -152,13 +153,7 @@ def test_a_broken_store_is_told_without_its_secrets(app: App, tmp_path: Path) ->
         def __getattr__(self, name: str) -> object:
             raise StoreUnavailable(f"the store {tmp_path} is locked")
 
-    app.backend = type(app.backend)(
-        memories=Broken(),  # type: ignore[arg-type]  # every call fails, whatever its name
-        text=app.backend.text,
-        vectors=app.backend.vectors,
-        conversations=app.backend.conversations,
-        projects=app.backend.projects,
-    )
+    app.backend = replace(app.backend, memories=Broken())  # type: ignore[arg-type]  # every call fails
     answer = call(app, "memory_remember", {"content": "Use tabs."})
     assert answer.failed
     assert "not available" in answer.text
