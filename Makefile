@@ -56,7 +56,7 @@ bench: $(VENV)/.dev ## Speed and quality; figures go to the terminal
 	@$(BIN)/python -m bench host
 
 kills: $(VENV)/.dev ## Kill writers 1,000 times; nothing acknowledged may be lost
-	@$(BIN)/python -m bench kills --kills 1000
+	@$(BIN)/python -m bench.kills --kills 1000
 
 clean: ## Remove the virtual environment and all caches
 	@rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

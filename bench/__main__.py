@@ -1,4 +1,4 @@
-"""``python -m bench NAME``: quality, latency or host. What each measures, and how: bench/README.md."""
+"""``python -m bench NAME``. What each bench measures, and how: bench/README.md."""
 
 from __future__ import annotations
 
@@ -6,17 +6,35 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench import host, latency, quality
+from bench import beam, coding, coding_small, evidence_fit, host, latency, locomo, quality, ranking_fit, sessions
 from bench.report import Report, Unavailable
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "eval-data"
-BENCHES = {"quality": quality.run, "latency": latency.run, "host": host.run}
+BENCHES = {
+    "beam": beam.run,
+    "coding": coding.run,
+    "coding-small": coding_small.run,
+    "fit-evidence": evidence_fit.run,
+    "fit-ranking": ranking_fit.run,
+    "locomo": locomo.run,
+    "quality": quality.run,
+    "sessions": sessions.run,
+    "latency": latency.run,
+    "host": host.run,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("name", choices=sorted(BENCHES))
-    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="labelled sets, for quality")
+    parser.add_argument(
+        "--data", type=Path, default=DATA, metavar="DIR", help="labelled sets: coding, coding-small, quality"
+    )
+    parser.add_argument("--distractors", type=int, default=0, metavar="N", help="coding: turns of chats around them")
+    parser.add_argument("--distractor-data", type=Path, default=DATA, metavar="DIR", help="holds locomo and beam-100k")
+    parser.add_argument(
+        "--save", type=Path, default=None, metavar="DIR", help="coding: write what each system returned"
+    )
     parser.add_argument("--rows", type=int, default=None, metavar="N", help="memories in the store (latency: 10000)")
     parser.add_argument("--store", choices=["sqlite"], default="sqlite", help="which backend is measured")
     parser.add_argument("--fit", action="store_true", help="quality: fit the gate anew, judged across projects")

@@ -69,7 +69,7 @@ class LabelledSet:
 
 def read_sets(folder: Path) -> list[LabelledSet]:
     """Both sets. Raises Unavailable, saying where it looked, when a file is missing."""
-    return [_coding_memories(folder), _coding_prompts(folder)]
+    return [read_coding_small(folder / "coding-memories"), read_coding(folder / "coding-prompts")]
 
 
 async def fill(backend: Backend, labelled: LabelledSet) -> dict[MemoryId, str]:
@@ -99,8 +99,9 @@ def _memory(stored: Stored, memory_id: MemoryId) -> Memory:
     )
 
 
-def _coding_memories(folder: Path) -> LabelledSet:
-    data = _read(folder / "coding-memories" / "coding_memories.json")
+def read_coding_small(folder: Path) -> LabelledSet:
+    """The set of ``coding_memories.json`` in a folder; prompts are asked across projects. Raises Unavailable."""
+    data = _read(folder / "coding_memories.json")
     memories = [
         Stored(id=row["id"], text=row["text"], project=row["project"] if row["scope"] == "project" else None)
         for row in data["memories"]
@@ -120,9 +121,11 @@ def _coding_memories(folder: Path) -> LabelledSet:
     )
 
 
-def _coding_prompts(folder: Path) -> LabelledSet:
-    memories = _read(folder / "coding-prompts" / "memories.json")["memories"]
-    prompts = _read(folder / "coding-prompts" / "prompts.json")
+def read_coding(folder: Path) -> LabelledSet:
+    """The set of ``memories.json`` and ``prompts.json`` in a folder; prompts are asked in their project. Raises
+    Unavailable."""
+    memories = _read(folder / "memories.json")["memories"]
+    prompts = _read(folder / "prompts.json")
     return LabelledSet(
         name="coding-prompts",
         now=_date(prompts["now"]),

@@ -79,8 +79,8 @@ def run(options: argparse.Namespace) -> Report:
     )
 
 
-async def ask(labelled: LabelledSet, *, mode: str) -> list[Asked]:
-    """Ask every prompt of a set."""
+async def ask(labelled: LabelledSet, *, mode: str, limit: int = 20) -> list[Asked]:
+    """Ask every prompt of a set; ``limit`` results of each, 1 to 100."""
     with tempfile.TemporaryDirectory() as folder:
         backend = open_sqlite(Path(folder) / "quality.db")
         embedder = MiniLmEmbedder(None) if mode == "hybrid" else None
@@ -90,7 +90,7 @@ async def ask(labelled: LabelledSet, *, mode: str) -> list[Asked]:
         recall = Recall(backend, embedder, clock=clock, policy=RankingPolicy(), no_embedder="")
         asked = []
         for question in labelled.questions:
-            query = Query(text=question.text, viewer=question.viewer(), limit=20, threshold=ANYTHING)
+            query = Query(text=question.text, viewer=question.viewer(), limit=limit, threshold=ANYTHING)
             recalled = await recall.recall(replace(query, with_superseded=question.history))
             found = [names[result.memory.id] for result in recalled.results]
             asked.append(Asked(question=question, found=found, scores=[result.score for result in recalled.results]))

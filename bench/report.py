@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from backstory.__about__ import __version__
 
@@ -16,26 +16,30 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The outcome of one bench. ``text`` is for people; ``figures`` are what ``--json`` prints for this system."""
+    """The outcome of one bench. ``text`` is for people, the rest for JSON: ``figures`` of Backstory, ``others`` of
+    the systems beside it by name, and ``conditions``, what else was measured."""
 
     bench: str
     store: str
     data: str
     figures: dict[str, object]
     text: str
+    others: Mapping[str, object] = field(default_factory=dict)
+    conditions: Mapping[str, object] = field(default_factory=dict)
 
     def as_text(self) -> str:
         """The tables, under a line that says what was measured."""
         return f"{self.bench}: store {self.store}, data {self.data}, Backstory {__version__}\n\n{self.text}"
 
     def as_json(self) -> str:
-        """One object: bench, store, data, version, and the figures under ``systems.backstory``."""
+        """One object: bench, store, data, version, the figures under ``systems``, and the conditions, if any."""
         whole = {
             "bench": self.bench,
             "store": self.store,
             "data": self.data,
             "version": __version__,
-            "systems": {"backstory": self.figures},
+            "systems": {"backstory": self.figures, **self.others},
+            **self.conditions,
         }
         return json.dumps(whole, indent=2, ensure_ascii=False)
 

@@ -18,9 +18,13 @@ from backstory.ports.models import Embedder
 from backstory.ports.system import Clock, IdSource
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from datetime import timedelta
+
     from backstory.domain.admission import TextLimits
     from backstory.services.context_block import ContextBlocks
     from backstory.services.conversation import Conversations
+    from backstory.services.evidence import EvidenceRecall
     from backstory.services.inspection import Inspection
     from backstory.services.maintenance import Maintenance
     from backstory.services.prompt import Prompts
@@ -49,10 +53,16 @@ class App:
         self.clock = clock or SystemClock()
         self.ids = ids or UlidSource()
 
-    async def project(self, directory: Path) -> Project:
-        """The project that a folder belongs to; a new folder becomes a new project."""
+    async def project(self, directory: Path, *, register: bool = True) -> Project:
+        """The project that a folder belongs to; a new folder becomes a new project.
+
+        Without ``register`` nothing is written: a new folder's project has an id that nobody knows.
+        """
         sighting = see_project(directory)
         new_id = ProjectId(self.ids.new_id())
+        if not register:
+            known = await self.backend.projects.find(sighting)
+            return known or Project(id=new_id, name=sighting.name, root=sighting.root)
         return await self.backend.projects.identify(sighting, now=self.clock.now(), new_id=new_id)
 
     async def viewer(
@@ -62,14 +72,21 @@ class App:
         audience: Audience,
         session: SessionId | None = None,
         all_projects: bool = False,
+        register: bool = True,
     ) -> Viewer:
-        """Who looks, from where. Without a directory: outside every project."""
-        project = None if directory is None else (await self.project(directory)).id
+        """Who looks, from where. Without a directory: outside every project. ``register`` as in ``project``."""
+        project = None if directory is None else (await self.project(directory, register=register)).id
         return Viewer(project=project, session=session, audience=audience, all_projects=all_projects)
 
     def with_settings(self, settings: Settings) -> App:
         """The same store and embedder under other settings, for another folder of the same process."""
         return App(settings, self.backend, self.embedder, no_embedder=self.no_embedder, clock=self.clock, ids=self.ids)
+
+    def waiting(self, limit: timedelta) -> AbstractContextManager[None]:
+        """Within, all calls together wait for other processes' writes until ``limit`` from now, not for each anew."""
+        from backstory.adapters.stores.sqlite.connection import waiting
+
+        return waiting(limit)
 
     async def close(self) -> None:
         """Release the store and the model. Calling twice is fine."""
@@ -106,6 +123,18 @@ class App:
         )
 
     @cached_property
+    def evidence(self) -> EvidenceRecall:
+        from datetime import datetime
+
+        from backstory.services.evidence import EvidenceRecall
+
+        zone = datetime.now().astimezone().tzinfo
+        assert zone is not None
+        return EvidenceRecall(
+            self.backend.evidence, self.embedder, clock=self.clock, zone=zone, no_embedder=self.no_embedder
+        )
+
+    @cached_property
     def blocks(self) -> ContextBlocks:
         from backstory.adapters.tokens import EstimatedTokens
         from backstory.domain.relevance import Relevance
@@ -125,6 +154,7 @@ class App:
 
     @cached_property
     def conversations(self) -> Conversations:
+        from backstory.adapters.blocking import run_blocking
         from backstory.services.conversation import Conversations
 
         return Conversations(
@@ -133,6 +163,7 @@ class App:
             clock=self.clock,
             archive=self.settings.archive.enabled,
             capture=self.settings.capture.enabled,
+            aside=run_blocking,
         )
 
     @cached_property
@@ -177,8 +208,9 @@ def _backend(settings: Settings, *, create: bool) -> Backend:
 
         return open_memory_store()
     from backstory.adapters.stores.sqlite.store import open_sqlite
+    from backstory.domain.evidence_passages import PassageLimits
 
-    return open_sqlite(path, create=create)
+    return open_sqlite(path, create=create, passages=PassageLimits(tool=settings.archive.tool_passages))
 
 
 def _embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, str]:

@@ -8,7 +8,8 @@
     ├── Conflict            it changed since it was read, or cannot be undone any more
     ├── ConfigError         a setting is unknown, misspelt or has an impossible value
     ├── StoreError          the store could not do it
-    │   ├── StoreUnavailable  locked, full, read-only, missing or not reachable
+    │   ├── StoreUnavailable  full, read-only, missing or not reachable
+    │   │   └── StoreBusy       another process has been writing for too long
     │   ├── StoreDamaged      the file is not a store, or is corrupt; it is left untouched
     │   └── SchemaTooNew      written by a newer Backstory; it is left untouched
     ├── ModelError          an embedder or a language model failed
@@ -79,9 +80,13 @@ class StoreError(BackstoryError):
 
 
 class StoreUnavailable(StoreError):
-    """Locked for too long, full, read-only, missing or not reachable."""
+    """Full, read-only, missing, not reachable, or busy."""
 
     can_retry = True
+
+
+class StoreBusy(StoreUnavailable):
+    """Another process has been writing for longer than we wait. Nothing is wrong; the same call works later."""
 
 
 class StoreDamaged(StoreError):

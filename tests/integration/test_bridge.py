@@ -90,6 +90,7 @@ def test_the_handshake_tells_version_and_tools_and_leaves_a_note(start: Start, h
     note = json.loads((home / "opencode-handshake.json").read_text())
     assert (note["plugin_version"], note["directory"], note["pid"]) == ("9.9", str(project), 77)
     assert note["backstory_version"] == answer["version"]
+    assert [path.stat().st_mode & 0o777 for path in home.glob("opencode-handshake*")] == [0o600]
 
 
 def test_a_line_that_is_no_request_gets_an_error_and_the_next_one_an_answer(start: Start) -> None:
@@ -264,10 +265,46 @@ def test_a_host_that_reads_no_more_does_not_make_it_complain(start: Start) -> No
     assert "Exception ignored" not in bridge.stderr()
 
 
-def test_a_setting_that_is_wrong_is_said_and_ends_it(start: Start) -> None:
-    bridge = start(environ={"BACKSTORY_RECALL_LIMIT": "many"})
-    assert bridge.process.wait(20) != 0
-    assert "recall" in bridge.stderr().lower()
+@pytest.mark.parametrize("where", ["environment", "unknown variable", "user file", "user file that is no TOML"])
+def test_a_setting_that_is_wrong_is_left_out_and_told_beside_the_first_prompt(
+    start: Start, home: Path, where: str
+) -> None:
+    home.mkdir()
+    text = {"user file": "[recall]\nlimit = 7\nlimmit = 9\n", "user file that is no TOML": "[recall\n"}.get(where, "")
+    (home / "config.toml").write_text(text)
+    wrong = {"environment": {"BACKSTORY_RECALL_LIMIT": "many"}, "unknown variable": {"BACKSTORY_FOO": "1"}}
+    bridge = start(environ={**WORDS_ONLY, **wrong.get(where, {})})
+    told = bridge.prompt("remember that the staging database listens on port 6543", message="msg_1")
+    assert told is not None
+    assert "setting of Backstory is wrong" in told
+    assert "stored already as #1" in told
+    block = bridge.prompt("which port has the staging database?", message="msg_2")
+    assert block is not None
+    assert "6543" in block
+    assert "setting" not in block, "once is enough"
+    bridge.close()
+    assert "setting_left_out" in bridge.stderr()
+
+
+def test_with_a_wrong_archive_switch_nothing_is_archived(start: Start, home: Path) -> None:
+    bridge = start(environ={**WORDS_ONLY, "BACKSTORY_ARCHIVE_ENABLED": "flase"})
+    bridge.event("message.updated", _user_message("msg_1"))
+    bridge.prompt("remember that the staging database listens on port 6543", message="msg_2")
+    bridge.event("message.updated", _user_message("msg_2"))
+    bridge.close()
+    assert _rows(home, "SELECT count(*) FROM messages") == [(0,)]
+    assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
+
+
+def test_with_a_wrong_place_for_the_store_nothing_is_stored_elsewhere(start: Start, tmp_path: Path) -> None:
+    folders = {name: str(tmp_path / name) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
+    bridge = start(environ={**WORDS_ONLY, **folders, "BACKSTORY_HOME": "not/absolute"})
+    told = bridge.prompt("remember that the staging database listens on port 6543", message="msg_1")
+    assert told is not None
+    assert "could NOT be stored" in told
+    assert "BACKSTORY_HOME" in told
+    bridge.close()
+    assert list(tmp_path.rglob("*.db")) == []
 
 
 # --- prompts --------------------------------------------------------------------------------------------------------
@@ -382,6 +419,79 @@ def test_with_a_broken_store_a_prompt_hears_only_that_its_wish_was_not_kept(star
     assert bridge.prompt("which port?", message="msg_2") is None
     bridge.event("message.updated", _user_message("msg_1"))
     assert (home / "backstory.db").read_bytes() == garbage
+
+
+# --- a store that another process keeps busy ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def locked(home: Path) -> Iterator[sqlite3.Connection]:
+    """Another process's connection to the store, which writes from ``BEGIN IMMEDIATE`` on."""
+    home.mkdir(exist_ok=True)
+    raw = sqlite3.connect(home / "backstory.db", isolation_level=None)
+    yield raw
+    raw.close()
+
+
+def test_a_busy_store_costs_a_prompt_neither_its_block_nor_its_deadline_and_wishes_are_kept_later(
+    start: Start, home: Path, locked: sqlite3.Connection
+) -> None:
+    bridge = start()
+    bridge.prompt("remember that invoices are sent on Mondays", message="msg_1")
+    locked.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    told = bridge.prompt("When are invoices sent? And remember that the queue is called billing-out.", message="msg_2")
+    took = time.monotonic() - began
+    assert told is not None
+    assert "Mondays" in told, "what is there can be read"
+    assert "could NOT be stored" in told
+    assert took < 0.8, "the plugin gives up after 800 ms"
+    locked.execute("COMMIT")
+    assert wait_for(lambda: _rows(home, "SELECT 1 FROM memories WHERE content LIKE '%billing-out%'"))
+    told = bridge.prompt("hello", message="msg_3")
+    assert told is not None
+    assert "stored after all, as #2" in told
+    assert bridge.prompt("hello", message="msg_4") is None
+
+
+def test_readers_do_not_wait_behind_a_blocked_writer(start: Start, locked: sqlite3.Connection) -> None:
+    bridge = start()
+    bridge.prompt("remember that the mascot is an otter", message="msg_1")
+    locked.execute("BEGIN IMMEDIATE")
+    writers = [
+        bridge.begin("tool", session="ses_1", name="memory_remember", arguments={"content": f"Door {n} is locked."})
+        for n in range(5)
+    ]
+    bridge.event("message.updated", _user_message("msg_1"))
+    began = time.monotonic()
+    assert bridge.ask("blocks", session="ses_1", messages=["msg_9"]) == {"blocks": {}}
+    assert time.monotonic() - began < 0.3, "the plugin gives up after 300 ms"
+    locked.execute("COMMIT")
+    for number in writers:
+        assert "Stored" in bridge.finish(number)["result"]["output"]
+
+
+def test_events_wait_for_a_busy_store_and_arrive_in_order(start: Start, home: Path, locked: sqlite3.Connection) -> None:
+    bridge = start()
+    bridge.ask("hello", protocol=1)
+    locked.execute("BEGIN IMMEDIATE")
+    for number in range(5):
+        bridge.event("message.updated", _user_message(f"msg_{number}"))
+    time.sleep(0.5)
+    locked.execute("COMMIT")
+    _settle(bridge, home)
+    kept = _rows(home, "SELECT id FROM messages WHERE session = 'ses_1' ORDER BY rowid")
+    assert kept == [(f"msg_{number}",) for number in range(5)]
+
+
+def test_a_wish_that_waits_is_tried_once_more_at_the_end(start: Start, home: Path, locked: sqlite3.Connection) -> None:
+    bridge = start()
+    bridge.ask("hello", protocol=1)
+    locked.execute("BEGIN IMMEDIATE")
+    assert "could NOT be stored" in str(bridge.prompt("remember that the colour is teal", message="msg_1"))
+    locked.execute("COMMIT")
+    bridge.close()
+    assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
 
 
 # --- evidence -------------------------------------------------------------------------------------------------------
@@ -522,6 +632,29 @@ def test_a_store_that_may_only_be_read_is_read_and_says_so(start: Start, home: P
     bridge.event("message.updated", _user_message("msg_2"))
     bridge.close()
     assert (home / "backstory.db").read_bytes() == before
+
+
+def test_large_parts_are_cut_and_do_not_hold_up_a_prompt(start: Start, home: Path) -> None:
+    bridge = start()
+    bridge.prompt("remember that the mascot is an otter", message="msg_1")
+    line = "INFO request served in 12 ms, user=4711 path=/api/v1/orders\n"
+    output = line * (8_000_000 // len(line))
+    tool = {"id": "prt_2", "messageID": "msg_1", "sessionID": "ses_1", "type": "tool", "tool": f"run {SECRET}"}
+    state = {"status": "completed", "input": {"content": output[:1_000_000]}, "output": output}
+    bridge.event("message.part.updated", {"part": {**tool, "state": state}})
+    began = time.monotonic()
+    assert "otter" in str(bridge.prompt("what is the mascot?", message="msg_2"))
+    took = time.monotonic() - began
+    print(f"a prompt behind an output of 8 MB took {took * 1000:.0f} ms")
+    assert took < 0.8
+    _settle(bridge, home)
+    ((text, name, detail),) = _rows(home, "SELECT text, tool, detail FROM parts WHERE id = 'prt_2'")
+    assert text.startswith(line)
+    assert text.endswith(f"[cut: the whole had {len(output):,} characters]")
+    assert len(text) < 201_000
+    assert len(detail) < 450_000
+    assert json.loads(detail)["cut"] > 1_000_000
+    assert SECRET not in name
 
 
 # --- rows of the shared cases ---------------------------------------------------------------------------------------

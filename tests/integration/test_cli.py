@@ -640,3 +640,65 @@ def test_embedding_without_an_embedder_says_why(shell: Shell) -> None:
     assert told["exit_code"] == 10
     assert "embedder.provider" in told["message"]
     assert "was not searched" in shell.run("recall", "pond").stderr
+
+
+READING = ("list", "tags", "status", "history", "recall --lexical x", "export")
+
+
+def test_reading_writes_nothing_not_even_that_the_folder_was_seen(shell: Shell) -> None:
+    shell.ok("remember", "the port is 4000", "--global")
+    elsewhere = shell.folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    for line in READING:
+        assert shell.run(*line.split(), "--project", str(elsewhere)).returncode == 0, line
+    assert shell.json("status")["projects"] == 1
+    assert shell.json("status", "--project", str(elsewhere))["project"]["name"] == "elsewhere"
+    shell.ok("update", "1", "--scope", "project", "--project", str(elsewhere))
+    assert shell.json("status")["projects"] == 2
+
+
+def test_a_full_output_does_not_make_a_stored_memory_look_lost(shell: Shell) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            shell.command("remember", "kept all the same"),
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, cwd=shell.folder, env=shell.env,
+            text=True, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "what the command had to do is done" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "kept all the same" in shell.ok("list")
+
+
+def test_what_is_so_already_is_no_change(shell: Shell) -> None:
+    shell.ok("remember", "the port is 4000", "--pin")
+    assert "already" in shell.ok("pin", "1")
+    assert shell.json("update", "1", "the port is 4000")["change"] is None
+    assert len(shell.json("history")["changes"]) == 1
+
+
+def test_an_update_takes_expiry_and_sensitivity_back(shell: Shell) -> None:
+    shell.ok("remember", "the port is 4000", "--expires", "2h", "--local-only")
+    (edit,) = shell.json("update", "1", "--normal", "--no-expiry")["edits"]
+    assert (edit["after"]["sensitivity"], edit["after"]["expires_at"], edit["after"]["tier"]) == (
+        "normal", None, "archival",
+    )  # fmt: skip
+    assert shell.error("update", "1", "--normal", "--private")["exit_code"] == 2
+    assert shell.error("update", "1", "--expires", "1h", "--no-expiry")["exit_code"] == 2
+
+
+def test_a_project_name_stays_on_its_line(shell: Shell) -> None:
+    folder = shell.folder.parent / "two\nlines"
+    folder.mkdir()
+    shell.ok("remember", "the port is 4000", "--project", str(folder))
+    assert "  project   two lines, " in shell.ok("status", "--project", str(folder))
+    assert "two lines" in shell.ok("show", "1", "--all-projects").splitlines()[0]
+    assert "the project two lines" in shell.error("forget", "1")["message"]
+
+
+def test_a_filter_that_leaves_nothing_is_named_as_the_reason(shell: Shell) -> None:
+    shell.ok("remember", "the port is 4000", "--area", "deploy/")
+    assert "asked for" in shell.ok("recall", "port", "--tag", "nope", "--lexical")
+    assert "asked for" in shell.ok("recall", "--kind", "decision", "--lexical")
+    assert "4000" in shell.ok("recall", "port", "--area", "/deploy/", "--lexical")
+    assert "4000" in shell.ok("list", "--area", "deploy/")

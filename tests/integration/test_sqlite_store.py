@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -310,6 +310,46 @@ def test_a_read_only_disk_is_read_and_not_written(small_disk: Path) -> None:
     remount(small_disk, "rw")
     add(backend, "more", 2)
     assert contents(path) == ["fact", "more"]
+
+
+def test_a_read_only_folder_is_read_and_not_written(tmp_path: Path) -> None:
+    path = made(tmp_path / "shelf" / "memory.db", "fact")
+    path.chmod(0o644)  # so that it is the folder alone that refuses, and an ordinary user may read
+    path.parent.chmod(0o555)
+    try:
+        said = as_ordinary_user(tmp_path, lambda: (contents(path), read_only_error(path)))
+    finally:
+        path.parent.chmod(0o755)
+    assert said == f"(['fact'], 'the store {path} is read-only; nothing was written')"
+
+
+def read_only_error(path: Path) -> str:
+    """What a write says."""
+    with pytest.raises(StoreUnavailable) as caught:
+        add(open_sqlite(path), "more", 2)
+    return str(caught.value)
+
+
+def as_ordinary_user(folder: Path, say: Callable[[], object]) -> str:
+    """What ``say`` gives as text; root, who may write anywhere, becomes somebody else for it."""
+    if os.geteuid() != 0:
+        return str(say())
+    for parent in (folder, *folder.parents):
+        if parent.stat().st_mode & 0o011 == 0:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    answer, told = os.pipe()
+    if (child := os.fork()) == 0:
+        os.setuid(65534)
+        try:
+            os.write(told, str(say()).encode())
+        except BaseException as error:
+            os.write(told, repr(error).encode())
+        os._exit(0)
+    os.close(told)
+    with os.fdopen(answer) as stream:
+        text = stream.read()
+    os.waitpid(child, 0)
+    return text
 
 
 def test_what_a_crash_left_in_the_log_is_read_from_a_read_only_disk(small_disk: Path) -> None:

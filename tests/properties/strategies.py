@@ -120,4 +120,5 @@ selections = st.builds(
     same_text=st.none() | texts,
     contains=st.none() | texts,
     superseded_by=st.none() | ids,
+    offerable=st.none() | st.booleans(),
 )

@@ -20,10 +20,10 @@ from backstory.codecs.jsonl import decode_lines, encode_lines
 from backstory.codecs.record import decode_memory, encode_memory
 from backstory.config import Settings
 from backstory.domain.admission import TextLimits
-from backstory.domain.context_block import is_offerable, recall_block
+from backstory.domain.context_block import recall_block
 from backstory.domain.history import Author, Change, Edit
 from backstory.domain.ids import MemoryId, SessionId
-from backstory.domain.memory import Memory, Revision, Sensitivity, Tier, Visibility
+from backstory.domain.memory import Memory, Revision, Sensitivity, Tier, Visibility, is_offerable
 from backstory.domain.project import Project
 from backstory.domain.provenance import Origin
 from backstory.domain.ranking import RankingPolicy

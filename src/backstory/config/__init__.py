@@ -5,8 +5,9 @@ of a recall.
 """
 
 from backstory.config.layers import Resolved, load
+from backstory.config.lenient import load_leniently
 from backstory.config.locations import PROJECT_FILE, user_config_file
 from backstory.config.options import Option
 from backstory.config.settings import Settings, options
 
-__all__ = ["PROJECT_FILE", "Option", "Resolved", "Settings", "load", "options", "user_config_file"]
+__all__ = ["PROJECT_FILE", "Option", "Resolved", "Settings", "load", "load_leniently", "options", "user_config_file"]

@@ -6,7 +6,7 @@ Files named ``.env`` are never read. What a project may set is decided in ``trus
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -52,15 +52,17 @@ def load(
     project_root: Path | None,
     flags: Mapping[str, object] = MappingProxyType({}),
     user_file: Path | None = None,
+    left_out: Collection[str] = (),
 ) -> Resolved:
     """Find the value of every option.
 
     ``flags`` maps dotted option names to values, as text or already typed; None means the flag was not given.
-    ``user_file`` is read in place of the user's own; like BACKSTORY_CONFIG, it must then exist. An empty environment
+    ``user_file`` is read in place of the user's own; like BACKSTORY_CONFIG, it must then exist. ``left_out`` are names
+    in it to be passed over. An empty environment
     variable counts as not set. Raises ConfigError for whatever is wrong in flags, environment or user file; faults of
     the project's file are warnings. Without BACKSTORY_HOME, the platform's folders are asked from the process itself.
     """
-    user = _user_file(env, user_file)
+    user = _user_file(env, user_file, left_out)
     above = {**_environment(env), **_flags(flags)}
     project, warnings = read_project_file(project_root, {**user, **above}) if project_root else ({}, [])
     given = {**user, **project, **above}
@@ -110,13 +112,15 @@ def _refuse_unknown_variables(env: Mapping[str, str]) -> None:
             raise unknown(name, known, source=f"environment {printable(name)}")
 
 
-def _user_file(env: Mapping[str, str], user_file: Path | None) -> Layer:
+def _user_file(env: Mapping[str, str], user_file: Path | None, left_out: Collection[str]) -> Layer:
     path = user_file or user_config_file(env)
     source = f"user file {printable(str(path))}"
     named = user_file is not None or bool(env.get(CONFIG, "").strip())
     table = _table()
     layer: Layer = {}
     for name, raw in entries(_user_document(path, source, must_exist=named), groups()):
+        if name in left_out:
+            continue
         if name not in table:
             raise unknown(name, table, source=source)
         if table[name].secret:

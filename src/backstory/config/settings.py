@@ -196,6 +196,12 @@ class ContextSettings(Group):
     max_entries: int = option(
         5, minimum=1, maximum=50, unit="memories", project="safe", help="How many memories a block holds."
     )
+    evidence: bool = option(
+        False,
+        project="never",
+        help="Not used yet. Whether earlier messages may be offered too, where memories are silent. What was said in"
+        " sessions is found only when it is asked for (`backstory recall --in evidence`).",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -210,6 +216,14 @@ class ArchiveSettings(Group):
     """Keeping sessions, so that they can be searched later."""
 
     enabled: bool = option(True, project="off-only", help="Whether the messages of sessions are kept.")
+    tool_passages: int = option(
+        2,
+        minimum=0,
+        maximum=50,
+        unit="passages of about 800 characters",
+        project="never",
+        help="How much of each tool call and its output can be searched; all of it is kept.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from backstory.domain.ids import ProjectId
-from backstory.domain.memory import Conflicted, Memory, Sensitivity, Visibility
-from backstory.domain.provenance import Origin, is_injectable
+from backstory.domain.memory import Conflicted, Memory, Visibility, is_offerable
+from backstory.domain.provenance import Origin
 from backstory.domain.truncation import truncate_chars
 
 RECALL_TAG = "backstory-memory"
@@ -31,7 +31,23 @@ _SNAPSHOT_PREFACE = (
 
 _LINE_BREAK = re.compile(r"\s*(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])\s*")
 _SAME_SIGN = re.compile(r"([^\w\s])\1{15,}")  # rulers, and runs made to fill a block
-_OPENS_MARKUP = re.compile(r"<(?=[/A-Za-z!?|])")
+# Signs that take no room on the screen: a reader sees through them, and so may a model.
+_UNSEEN = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+# "< /memory >" and "< memory >" open markup for a lenient reader, "a < b" does not: behind a blank, a name must be
+# followed by the end of the tag or by an attribute. Each lookahead ends at the next "<", so all of them are linear.
+_OPENS_MARKUP = re.compile(
+    rf"<(?=[{_UNSEEN}]*+[/A-Za-z!?|]"
+    rf"|[\s{_UNSEEN}]++(?:[/!?|]|[A-Za-z][\w:.\-{_UNSEEN}]*+\s*+(?:[\w-]++=[^<>]*+|/)?>))"
+)
+# Marks by which chat templates tell who speaks: Llama's and Mistral's. "<s>" and "<<SYS>>" are markup like the others.
+_OPENS_TURN = re.compile(
+    rf"\[(?=[\s{_UNSEEN}]*+/?[\s{_UNSEEN}]*+"
+    rf"(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)[\s{_UNSEEN}]*+\])",
+    re.IGNORECASE,
+)
 
 CountTokens = Callable[[str], int]
 
@@ -43,11 +59,6 @@ class Block:
     text: str
     shown: tuple[Memory, ...]
     left_out: tuple[Memory, ...]
-
-
-def is_offerable(memory: Memory) -> bool:
-    """Whether a memory may reach a model unasked: trusted enough, and not local-only."""
-    return is_injectable(memory.origin) and memory.sensitivity is not Sensitivity.LOCAL_ONLY
 
 
 def recall_block(
@@ -124,8 +135,9 @@ def entry(memory: Memory, *, here: ProjectId | None, project_name: Callable[[Pro
 
 
 def quote(text: str) -> str:
-    """Text as one line that cannot be taken for markup: line breaks become a sign, an opening ``<`` a look-alike."""
-    return _OPENS_MARKUP.sub("‹", _LINE_BREAK.sub(" ⏎ ", text.strip()))
+    """Text as one line that cannot be taken for markup: line breaks become a sign, an opening ``<`` a look-alike, and
+    so does the bracket of a chat template's mark such as ``[INST]``."""
+    return _OPENS_TURN.sub("［", _OPENS_MARKUP.sub("‹", _LINE_BREAK.sub(" ⏎ ", text.strip())))
 
 
 def _content(memory: Memory) -> str:

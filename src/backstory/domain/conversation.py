@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -97,9 +96,3 @@ class FrozenSnapshot:
     text: str
     shown: tuple[MemoryId, ...]
     created_at: datetime
-
-
-def transcript(messages: Sequence[Message]) -> str:
-    """Messages as readable text, one paragraph each, oldest first; removed ones left out."""
-    lines = [f"[{message.role.value}] {typed_text(message)}" for message in messages if message.removed_at is None]
-    return "\n\n".join(line for line in lines if not line.endswith("] "))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
-# Our own blocks by prefix, then those of the five systems whose data we take over, and the host's reminders.
+_OURS = "backstory-"
+# Ours by prefix, then those of the five systems whose data we take over, and the host's reminders.
 _BLOCKS = (
-    r"backstory-[a-z][a-z-]*|persistent-project-memory|memory|observations|current-task|suggested-response"
+    rf"{_OURS}[a-z][a-z-]*|persistent-project-memory|memory|observations|current-task|suggested-response"
     r"|system-reminder"
 )
 _TAG = re.compile(rf"<(?P<close>/?)(?P<name>{_BLOCKS})(?:\s[^<>]*)?>", re.IGNORECASE)
@@ -18,28 +20,43 @@ _END_MARKS = ".,;:!。！，；"
 
 
 def strip_injected(text: str) -> str:
-    """Remove every injected block, tags and all; a block left open reaches to the end of the text.
+    """Remove every injected block, tags and all.
 
-    A block nested in another goes with it. A tag alone in inline code (`` `<memory>` ``) is a mention and stays, and so
-    does a closing tag without an opening one. Text without blocks comes back unchanged; otherwise the blank lines
-    around a removed block are folded and the ends trimmed. One pass, linear.
+    A block nested in another goes with it. A block of ours left open reaches to the end of the text; another's tag left
+    open is a word like others and stays, and so do a closing tag without an opening one, and a tag alone in inline code
+    (`` `<memory>` ``). Text without blocks comes back unchanged; otherwise the blank lines around a removed block are
+    folded and the ends trimmed. One pass, linear.
     """
     kept: list[str] = []
-    start, depth, name = 0, 0, ""
-    for tag in _TAG.finditer(text):
-        if depth == 0:
-            if tag["close"] or _is_mention(text, tag):
-                continue
-            kept.append(text[start : tag.start()])
-            depth, name = 1, tag["name"].lower()
-        elif tag["name"].lower() == name:
-            depth += -1 if tag["close"] else 1
-            start = tag.end()
+    done = 0
+    for start, end in sorted(_blocks(text)):
+        if start >= done:  # else it lies in the one before
+            kept.append(text[done:start])
+            done = end
     if not kept:
         return text
-    if depth == 0:
-        kept.append(text[start:])
+    kept.append(text[done:])
     return _LINE_GAPS.sub("\n\n", _join(kept)).strip()
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Where blocks begin and end. A closing tag closes the nearest open one of its name, and all opened since."""
+    opened: list[tuple[str, int]] = []
+    depth: Counter[str] = Counter()
+    for tag in _TAG.finditer(text):
+        name = tag["name"].lower()
+        if not tag["close"]:
+            if not _is_mention(text, tag):
+                opened.append((name, tag.start()))
+                depth[name] += 1
+            continue
+        while depth[name]:
+            inner, start = opened.pop()
+            depth[inner] -= 1
+            if inner == name:
+                yield start, tag.end()
+                break
+    yield from ((start, len(text)) for name, start in opened if name.startswith(_OURS))
 
 
 def _is_mention(text: str, tag: re.Match[str]) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from backstory.domain.ids import ChangeId, MemoryId, SessionId
-from backstory.domain.memory import Deleted, Memory, Status
-from backstory.errors import Conflict
+from backstory.domain.memory import Deleted, Memory, Status, is_withheld
+from backstory.domain.scope import Viewer, visible
+from backstory.errors import Conflict, InputError
 
 
 class Author(StrEnum):
@@ -28,7 +29,6 @@ class Action(StrEnum):
     CONFIRM = "confirm"
     SUPERSEDE = "supersede"
     FORGET = "forget"
-    RESTORE = "restore"
     PIN = "pin"
     UNPIN = "unpin"
     RETAG = "retag"
@@ -95,3 +95,31 @@ def _with_bookkeeping(memory: Memory, *, of: Memory) -> Memory:
 def touched(change: Change) -> Sequence[MemoryId]:
     """The ids of the memories a change wrote, in its order."""
     return [edit.after.id for edit in change.edits]
+
+
+WITHHELD = "a memory in it was forgotten, or made private or local-only"
+"""Why a frozen block is empty now."""
+
+
+def withheld(change: Change) -> list[MemoryId]:
+    """The memories that a change forgot, or made private or local-only, in its order: no frozen text shows them on."""
+    return [edit.after.id for edit in change.edits if edit.before is not None and is_withheld(edit.after)]
+
+
+def check_not_empty(change: Change) -> None:
+    """Raise InputError for a change that changes nothing; stores call this before they write one."""
+    if not change.edits:
+        raise InputError("the change names no memory", field="edits")
+
+
+def in_sight(change: Change, current: Mapping[MemoryId, Memory], viewer: Viewer) -> bool:
+    """Whether the viewer may see a change: each of its memories is visible at each stage, and still is.
+
+    ``current`` holds those memories as they are now: one that was made local-only takes its past with it.
+    """
+    return all(
+        visible(image, viewer)
+        for edit in change.edits
+        for image in (edit.before, edit.after, current.get(edit.after.id))
+        if image is not None
+    )

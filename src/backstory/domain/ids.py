@@ -13,7 +13,6 @@ MessageId = NewType("MessageId", str)
 PartId = NewType("PartId", str)
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-ULID_CHARS = 26
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _NUMBER = re.compile(r"#?([1-9][0-9]{0,17})")
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from backstory.domain.ids import MemoryId, ProjectId, SessionId
-from backstory.domain.provenance import Origin, Provenance
+from backstory.domain.provenance import Origin, Provenance, is_injectable
 
 
 class Kind(StrEnum):
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 class Visibility(StrEnum):
-    """Who sees a memory: every project, its own project, or its own session."""
+    """Who sees a memory: every project, its own project, or its own session. From the widest to the narrowest."""
 
     GLOBAL = "global"
     PROJECT = "project"
@@ -49,7 +49,11 @@ class Tier(StrEnum):
 
 
 class Sensitivity(StrEnum):
-    """Where a memory may go. ``local-only`` reaches no model, no tool result and no export."""
+    """Where a memory may go.
+
+    ``private`` is found by those who search for it, and neither offered unasked nor exported unless asked for.
+    ``local-only`` reaches no model, no tool result and no export. From the most open to the most closed.
+    """
 
     NORMAL = "normal"
     PRIVATE = "private"
@@ -193,14 +197,32 @@ def status_at(memory: Memory, now: datetime) -> Status:
     return memory.status
 
 
-def is_current(memory: Memory, now: datetime) -> bool:
-    """Whether a memory is offered at all: active or conflicted, and not past its time."""
-    return isinstance(status_at(memory, now), Active | Conflicted)
+def is_offerable(memory: Memory) -> bool:
+    """Whether a memory may reach a model unasked: trusted enough, and neither private nor local-only."""
+    return is_injectable(memory.origin) and memory.sensitivity is Sensitivity.NORMAL
+
+
+def is_withheld(memory: Memory) -> bool:
+    """Whether somebody decided that no model is to be shown it any more: forgotten, private or local-only."""
+    return isinstance(memory.status, Deleted) or memory.sensitivity is not Sensitivity.NORMAL
+
+
+def narrower(one: Visibility, other: Visibility) -> Visibility:
+    """Of two circles of readers, the narrower one."""
+    return max(one, other, key=list(Visibility).index)
+
+
+def stricter(one: Sensitivity, other: Sensitivity) -> Sensitivity:
+    """Of two sensitivities, the one that lets a memory go to fewer places."""
+    return max(one, other, key=list(Sensitivity).index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """What an update sets; None leaves a field as it is (``tags=()`` clears the tags)."""
+    """What an update sets; None leaves a field as it is (``tags=()`` clears the tags).
+
+    ``lasting`` takes the expiry away; a temporary memory becomes archival then.
+    """
 
     content: str | None = None
     kind: Kind | None = None
@@ -211,6 +233,7 @@ class Revision:
     tier: Tier | None = None
     expires_at: datetime | None = None
     sensitivity: Sensitivity | None = None
+    lasting: bool = False
 
 
 def revise(memory: Memory, revision: Revision, *, now: datetime) -> Memory:
@@ -220,6 +243,10 @@ def revise(memory: Memory, revision: Revision, *, now: datetime) -> Memory:
     one that becomes permanent loses it.
     """
     changed = {name: value for name in Revision.__slots__ if (value := getattr(revision, name)) is not None}
+    if changed.pop("lasting"):
+        changed["expires_at"] = None
+        if memory.tier is Tier.TEMPORARY:
+            changed.setdefault("tier", Tier.ARCHIVAL)
     if revision.tier not in (None, Tier.TEMPORARY) and memory.tier is Tier.TEMPORARY:
         changed.setdefault("expires_at", None)
     status: Status = Active() if isinstance(memory.status, Conflicted) else memory.status

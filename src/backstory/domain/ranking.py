@@ -25,7 +25,7 @@ PRIOR_MEMORIES = 100
 
 
 # Evidence at which the labelled prompts were answered as often as not, and how much more makes it e times as likely.
-EVEN_EVIDENCE = 10.0
+EVEN_EVIDENCE = 11.0
 EVIDENCE_STEP = 2.0
 # Evidence for a memory that holds every word asked, where the words must decide alone.
 WORDS_ALONE = 14.0
@@ -68,7 +68,7 @@ class RankingPolicy:
     """
 
     similarity: float = 10.0
-    agreement: float = 8.0
+    agreement: float = 10.0
     coverage: float = 4.0
     own_project: float = 1.5
     session: float = 0.02

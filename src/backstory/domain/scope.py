@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from backstory.domain.conversation import Session
 from backstory.domain.ids import ProjectId, SessionId
 from backstory.domain.memory import Memory, Sensitivity, Visibility
 
@@ -46,6 +47,16 @@ def visible(memory: Memory, viewer: Viewer) -> bool:
             return viewer.all_projects or _same_project(memory, viewer)
         case Visibility.SESSION:
             return _same_session(memory, viewer)
+
+
+def may_read(session: Session, viewer: Viewer) -> bool:
+    """Whether the viewer may search what was said in a session: one of the same project, which the host still has.
+
+    A session outside every project is read with ``all_projects`` alone.
+    """
+    if session.deleted_at is not None:
+        return False
+    return viewer.all_projects or (session.project is not None and session.project == viewer.project)
 
 
 def may_change(memory: Memory, viewer: Viewer) -> bool:

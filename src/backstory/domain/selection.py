@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Kind, Memory, Sensitivity, Superseded, Tier, Visibility, status_at, status_name
+from backstory.domain.labels import canonical_area, canonical_tag
+from backstory.domain.memory import (
+    Kind,
+    Memory,
+    Sensitivity,
+    Superseded,
+    Tier,
+    Visibility,
+    is_offerable,
+    status_at,
+    status_name,
+)
 from backstory.domain.scope import Viewer, visible
 from backstory.domain.text import normalise
 from backstory.domain.time_range import TimeRange
@@ -25,7 +36,8 @@ class Selection:
 
     ``states`` are status names as of ``now``. ``tags`` must all be present. ``area`` selects that path and everything
     below it. ``learned`` bounds the learned date, both ends included. ``same_text`` is any wording whose normalised
-    form equals the memory's. ``contains`` is a normalised substring of the content.
+    form equals the memory's. ``contains`` is a normalised substring of the content. ``offerable`` asks for those
+    that may reach a model unasked, or for the others.
     """
 
     viewer: Viewer
@@ -42,6 +54,12 @@ class Selection:
     same_text: str | None = None
     contains: str | None = None
     superseded_by: MemoryId | None = None
+    offerable: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Look for labels in the form in which they are kept."""
+        object.__setattr__(self, "tags", tuple(map(canonical_tag, self.tags)))
+        object.__setattr__(self, "area", canonical_area(self.area or "") or None)
 
 
 def selects(selection: Selection, memory: Memory) -> bool:
@@ -60,6 +78,7 @@ def selects(selection: Selection, memory: Memory) -> bool:
         and (selection.same_text is None or normalise(memory.content) == normalise(selection.same_text))
         and (selection.contains is None or normalise(selection.contains) in normalise(memory.content))
         and (selection.superseded_by is None or _is_superseded_by(memory, selection.superseded_by))
+        and (selection.offerable is None or is_offerable(memory) is selection.offerable)
     )
 
 

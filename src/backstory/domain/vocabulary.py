@@ -28,7 +28,7 @@ class Classified:
 
 
 def classify(type_: str | None, scope: str | None, *, field: str = "kind") -> Classified:
-    """Read a type (``decision``, ``stack_fact``, ``preferences``) and a scope (``global``, ``project``, or an area).
+    """Read a type (``decision``, ``stack_fact``, ``preferences``) and a scope (a visibility, or an area).
 
     Case, dashes and blanks around do not matter for words known here; an area is kept as written. A scope outweighs
     the visibility that a type implies. Blank counts as not given. Raises InputError naming ``field`` for an unknown
@@ -38,7 +38,7 @@ def classify(type_: str | None, scope: str | None, *, field: str = "kind") -> Cl
     wanted = scope.strip() if scope else ""
     if not wanted:
         return Classified(kind=kind, visibility=implied)
-    if wanted.lower() in (Visibility.GLOBAL, Visibility.PROJECT):
+    if wanted.lower() in tuple(Visibility):
         return Classified(kind=kind, visibility=Visibility(wanted.lower()))
     return Classified(kind=kind, visibility=implied, area=wanted)
 

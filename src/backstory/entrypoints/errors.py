@@ -18,6 +18,7 @@ from backstory.errors import (
     NotFound,
     OutOfScope,
     SchemaTooNew,
+    StoreBusy,
     StoreDamaged,
     StoreError,
     StoreUnavailable,
@@ -80,8 +81,14 @@ RULES = (
     Rule(
         error=StoreUnavailable,
         exit_code=7,
-        meaning="The store is locked for too long, full, read-only, missing or not reachable.",
+        meaning="The store is full, read-only, missing or not reachable.",
         advice="check the disk and the permissions of its folder, then try again; `backstory status` names the store",
+    ),
+    Rule(
+        error=StoreBusy,
+        exit_code=7,
+        meaning="Another process has been writing to the store for too long.",
+        advice="try again in a moment; nothing is wrong with the store",
     ),
     Rule(
         error=StoreDamaged,

@@ -127,10 +127,12 @@ class AgentMemory:
             issue=issue,
         )
         change = await self._app.remember.update(ref, revision, viewer=self._viewer, author=self._author, reason=reason)
+        if change is None:  # it was so already
+            return await self._app.reference.find(ref, self._viewer)
         return change.edits[0].after
 
     async def forget(self, *refs: str, reason: str | None = None) -> Change:
-        """Hide memories; ``undo`` brings them back."""
+        """Hide memories; ``undo`` brings them back. Raises InputError when none is named."""
         return await self._app.remember.forget(refs, viewer=self._viewer, author=self._author, reason=reason)
 
     async def history(self, ref: str | None = None, *, limit: int = 20) -> list[Change]:

@@ -13,10 +13,12 @@ from backstory.entrypoints.local_time import shown_day, shown_time
 
 if TYPE_CHECKING:
     from backstory.domain.conversation import FrozenBlock, Message, Session
+    from backstory.domain.evidence_passages import EvidencePassage
     from backstory.domain.history import Change
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
     from backstory.entrypoints.cli.status import Status
+    from backstory.services.evidence import EvidenceFound
     from backstory.services.inspection import Showing, Story
     from backstory.services.recall import Recalled
     from backstory.services.remember import Remembered
@@ -26,6 +28,7 @@ Tone = Literal["strong", "plain", "faint", "good", "bad"]
 Line = tuple[str, Tone]
 
 _QUOTED_CHARS = 400
+_BESIDE_CHARS = 160
 
 
 def recalled_lines(recalled: Recalled, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
@@ -39,6 +42,29 @@ def recalled_lines(recalled: Recalled, projects: Mapping[ProjectId, Project], he
         yield head_of(result.memory, projects, here) + score, "strong"
         yield result.memory.content, "plain"
         yield f"  {'; '.join(result.reasons)}", "faint"
+
+
+def evidence_lines(found: EvidenceFound) -> Iterator[Line]:
+    """What was said, best first: the message with the passage before and after it, and the reasons."""
+    if found.silent_because is not None:
+        yield f"Nothing found in sessions: {found.silent_because}.", "faint"
+    for position, result in enumerate(found.results):
+        if position:
+            yield "", "plain"
+        said = result.passage
+        by = f"{said.role.value}'s {said.kind}" if said.kind != "text" else said.role.value
+        agent = " · sub-agent" if said.by_sub_agent else ""
+        yield f"{by}, {shown_time(said.at)}{agent} · session {said.session} · score {result.score:.2f}", "strong"
+        if result.before is not None:
+            yield _beside(result.before), "faint"
+        yield said.text, "plain"
+        if result.after is not None:
+            yield _beside(result.after), "faint"
+        yield f"  {'; '.join(result.reasons)}", "faint"
+
+
+def _beside(passage: EvidencePassage) -> str:
+    return f"  [{passage.role.value}] {shortened(passage.text, _BESIDE_CHARS)}"
 
 
 def head_of(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> str:
@@ -97,10 +123,14 @@ def story_lines(story: Story, projects: Mapping[ProjectId, Project], here: Proje
     for change in story.changes:
         yield f"  {_happened(change)}", "plain"
     yield "", "plain"
-    if not story.showings:
+    count = max(len(story.showings), memory.counters.surfaced)
+    if not count:
         yield "It was not shown to a model yet.", "faint"
         return
-    yield f"Shown to a model {_times(len(story.showings))}", "strong"
+    yield f"Shown to a model {_times(count)}", "strong"
+    if count > len(story.showings):
+        listed = "the latest beside a prompt" if story.showings else "none of them beside a prompt that is still known"
+        yield f"  {listed}:" if story.showings else f"  {listed}", "faint"
     for showing in story.showings:
         yield f"  {_shown(showing)}", "plain"
 
@@ -136,9 +166,11 @@ def status_lines(told: Status) -> Iterator[Line]:
     yield f"Backstory {told.version}", "strong"
     store, counts, meaning = told.store, told.statistics.by_state, told.meaning
     state = "" if store.exists else " (not made yet)"
-    yield f"  store     {store.kind}, {store.location}{state}{', read-only' if store.read_only else ''}", "plain"
-    project = f"{told.project.name}, {told.project.root}" if told.project else "none"
-    yield f"  project   {project}", "plain"
+    yield (
+        f"  store     {store.kind}, {_folded(store.location)}{state}{', read-only' if store.read_only else ''}",
+        "plain",
+    )
+    yield f"  project   {_folded(told.project.name)}, {_folded(told.project.root)}", "plain"
     others = [f"{count} {name}" for name, count in counts.items() if count and name not in ("active", "conflicted")]
     rest = f" (and {', '.join(others)})" if others else ""
     yield f"  memories  {told.statistics.current} seen from here{rest}", "plain"
@@ -189,11 +221,17 @@ def project_name(memory: Memory, projects: Mapping[ProjectId, Project]) -> str |
     return None if owner is None else owner.name
 
 
+def _folded(name: str) -> str:
+    """A name on one line: a folder's may hold line breaks."""
+    return " ".join(name.split())
+
+
 def place_of(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> str:
     """Where a memory holds."""
     if memory.visibility is Visibility.GLOBAL:
         return "global"
-    place = "this project" if memory.project == here else project_name(memory, projects) or "unknown project"
+    name = project_name(memory, projects)
+    place = "this project" if memory.project == here else "unknown project" if name is None else _folded(name)
     return f"{place}, one session" if memory.visibility is Visibility.SESSION else place
 
 

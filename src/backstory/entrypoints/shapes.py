@@ -11,10 +11,12 @@ from backstory.entrypoints.render import project_name
 
 if TYPE_CHECKING:
     from backstory.domain.conversation import FrozenBlock, Message, Session
+    from backstory.domain.evidence_passages import EvidencePassage
     from backstory.domain.history import Change
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
     from backstory.entrypoints.cli.status import Status
+    from backstory.services.evidence import EvidenceFound
     from backstory.services.inspection import Story
     from backstory.services.recall import Recalled
     from backstory.services.remember import Remembered
@@ -49,6 +51,36 @@ def recalled_shape(recalled: Recalled, projects: Mapping[ProjectId, Project]) ->
         "silent": not recalled.results,
         "why_silent": recalled.silent_because,
         "skipped": [f"{item.part}: {item.reason}" for item in recalled.skipped],
+    }
+
+
+def evidence_shape(found: EvidenceFound) -> Shape:
+    """What was said in sessions: added to the answer of a query where it is asked for."""
+    return {
+        "evidence": [
+            {
+                **_passage(result.passage),
+                "score": round(result.score, 4),
+                "before": None if result.before is None else _passage(result.before),
+                "after": None if result.after is None else _passage(result.after),
+                "reasons": list(result.reasons),
+            }
+            for result in found.results
+        ],
+        "why_no_evidence": found.silent_because,
+        "evidence_skipped": None if found.skipped is None else f"meaning: {found.skipped}",
+    }
+
+
+def _passage(passage: EvidencePassage) -> Shape:
+    return {
+        "message": passage.message,
+        "session": passage.session,
+        "role": passage.role.value,
+        "at": format_time(passage.at),
+        "kind": passage.kind,
+        "sub_agent": passage.by_sub_agent,
+        "text": passage.text,
     }
 
 
@@ -152,7 +184,7 @@ def status_shape(told: Status) -> Shape:
             "durable": told.store.durable,
             "read_only": told.store.read_only,
         },
-        "project": None if told.project is None else project_shape(told.project),
+        "project": project_shape(told.project),
         "memories": {"current": statistics.current, "by_state": dict(statistics.by_state)},
         "vectors": {"by_model": dict(statistics.vectors), "without": told.meaning.without_vector},
         "embedder": {

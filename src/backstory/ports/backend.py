@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backstory.ports.conversation import ConversationStore
+from backstory.ports.evidence import EvidenceIndex
 from backstory.ports.index import TextIndex, VectorIndex
 from backstory.ports.store import MemoryStore, ProjectRegistry
 
@@ -17,4 +18,5 @@ class Backend:
     text: TextIndex
     vectors: VectorIndex
     conversations: ConversationStore
+    evidence: EvidenceIndex
     projects: ProjectRegistry

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Session
-from backstory.domain.ids import MessageId, PartId, SessionId
+from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
 
 
 class ConversationStore(Protocol):
@@ -50,6 +50,10 @@ class ConversationStore(Protocol):
         """A session's messages, oldest first and then by id, each with its parts in the order of their ids."""
         ...
 
+    async def find_messages(self, messages: Sequence[MessageId]) -> list[Message]:
+        """The messages with these ids, in the order of ``messages``; unknown ones are left out."""
+        ...
+
     async def count_messages(self) -> int:
         """How many messages are kept."""
         ...
@@ -66,8 +70,16 @@ class ConversationStore(Protocol):
         """The frozen blocks of these messages; unknown ones are left out."""
         ...
 
-    async def recent_blocks(self, *, session: SessionId | None = None, limit: int = 20) -> list[FrozenBlock]:
-        """Blocks, newest first, silent and withdrawn ones included; of one session, or of all."""
+    async def recent_blocks(
+        self,
+        *,
+        session: SessionId | None = None,
+        project: ProjectId | None = None,
+        showing: MemoryId | None = None,
+        limit: int = 20,
+    ) -> list[FrozenBlock]:
+        """Blocks, newest first, silent and withdrawn ones included: of one session, of the known sessions of one
+        project, and those that show a memory; without conditions all. Conditions must all hold."""
         ...
 
     async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:

@@ -12,6 +12,7 @@ from backstory.domain.history import Change
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
 from backstory.domain.memory import Memory
 from backstory.domain.project import Project, ProjectSighting
+from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection
 
 
@@ -82,15 +83,25 @@ class MemoryStore(Protocol):
         counters and the surfaced and used times, whatever ``after`` says. When ``change.key`` was committed before,
         nothing is written and that earlier change is returned.
 
+        What a change withholds (``withheld``: forgotten, private or local-only from now on) no frozen text shows any
+        more, from the same moment: blocks that show it become empty, with ``WITHHELD`` as the reason, and keep what
+        they had shown; snapshots that show it are let go.
+
         Raises Conflict when a memory's stored revision is not the one in ``before`` (so also for a memory that stands
         twice in a change), when an added id or the change's id exists already, and when any memory is selected by
         ``absent`` at the moment of writing. The last lets a caller add what nobody else has added since it looked.
-        Raises InputError, at its will, for texts with half a character in them (a lone surrogate).
+        Raises InputError for a change without edits and, at its will, for texts with half a character in them (a lone
+        surrogate).
         """
         ...
 
-    async def history(self, *, memory: MemoryId | None = None, limit: int = 50) -> list[Change]:
-        """Changes, newest first by their time, then by id; of one memory, or of all."""
+    async def history(
+        self, *, memory: MemoryId | None = None, viewer: Viewer | None = None, limit: int = 50
+    ) -> list[Change]:
+        """Changes, newest first by their time, then by id; of one memory, or of all.
+
+        With a ``viewer``, only those that are ``in_sight`` of it: the limit counts none that are not.
+        """
         ...
 
     async def change(self, change_id: ChangeId) -> Change | None:
@@ -123,6 +134,10 @@ class ProjectRegistry(Protocol):
         are. The name stays as first seen, the root follows. Safe when two processes see a new project at once: both get
         the same. A read-only store answers the same and keeps nothing.
         """
+        ...
+
+    async def find(self, sighting: ProjectSighting) -> Project | None:
+        """The project that ``identify`` would answer with, or None where it would make one. Keeps nothing."""
         ...
 
     async def projects(self) -> Mapping[ProjectId, Project]:

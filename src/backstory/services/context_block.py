@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from backstory.domain.context_block import Block, is_offerable, recall_block, snapshot_block, with_notes
+from backstory.domain.context_block import Block, recall_block, snapshot_block, with_notes
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
 from backstory.domain.echo import strip_injected
 from backstory.domain.ids import MessageId, ProjectId, SessionId
@@ -74,6 +74,7 @@ class ContextBlocks:
                 text=text,
                 viewer=viewer,
                 limit=max(self._policy.max_entries * 2, 10),
+                offerable=True,
                 threshold=UNASKED[self._policy.relevance],
                 embed_within_s=self._policy.embed_within_s,
             )
@@ -159,14 +160,9 @@ class ContextBlocks:
 
     async def _compose(self, recalled: Recalled, viewer: Viewer) -> Context:
         if not recalled.results:
-            return Context(text=None, silent_because=recalled.silent_because)
-        offerable = [result for result in recalled.results if is_offerable(result.memory)]
-        if not offerable:
-            return Context(
-                text=None, silent_because="what matches may be found by search, but is never offered unasked"
-            )
+            return Context(text=None, silent_because=await self._why_silent(recalled, viewer))
         block = recall_block(
-            [result.memory for result in offerable],
+            [result.memory for result in recalled.results],
             budget_tokens=self._policy.block_budget_tokens,
             max_entries=self._policy.max_entries,
             count_tokens=self._tokens.count,
@@ -175,7 +171,15 @@ class ContextBlocks:
         )
         if block is None:
             return Context(text=None, silent_because="no memory fits into the budget of the block")
-        return Context(text=block.text, shown=_shown(block, offerable))
+        return Context(text=block.text, shown=_shown(block, recalled.results))
+
+    async def _why_silent(self, recalled: Recalled, viewer: Viewer) -> str | None:
+        """Why nothing was recalled, and that there is more here than was asked, where there is."""
+        selection = Selection(viewer=viewer, now=self._clock.now(), offerable=False)
+        left_out = await self._backend.memories.select(selection, limit=1)
+        if not left_out:
+            return recalled.silent_because
+        return f"{recalled.silent_because}; what is imported, from outside or private was left out, as always unasked"
 
     async def _new_snapshot(self, viewer: Viewer, session: SessionId) -> FrozenSnapshot:
         memories = await self._always_offered(viewer)
@@ -197,7 +201,7 @@ class ContextBlocks:
     async def _always_offered(self, viewer: Viewer) -> list[Memory]:
         """Pinned memories, then core ones, each newest first."""
         viewer = replace(viewer, audience=Audience.MODEL, all_projects=False)
-        selection = Selection(viewer=viewer, now=self._clock.now())
+        selection = Selection(viewer=viewer, now=self._clock.now(), offerable=True)
         pinned = await self._backend.memories.select(replace(selection, pinned=True), limit=50)
         core = await self._backend.memories.select(replace(selection, tier=Tier.CORE), limit=50)
         return list({memory.id: memory for memory in [*pinned, *core]}.values())
@@ -218,7 +222,7 @@ class ContextBlocks:
             log.warning("event=count_skipped session=%s reason=%s", session, error)
 
 
-def _shown(block: Block, results: list[Result]) -> tuple[ShownMemory, ...]:
+def _shown(block: Block, results: Sequence[Result]) -> tuple[ShownMemory, ...]:
     by_id = {result.memory.id: result for result in results}
     return tuple(
         ShownMemory(

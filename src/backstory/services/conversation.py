@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from backstory.domain.admission import admit_evidence
-from backstory.domain.capture import Captured as Request
+from backstory.domain.capture import Captured as Statement
 from backstory.domain.capture import capture
 from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.echo import is_echo, strip_injected
@@ -20,13 +21,14 @@ from backstory.domain.memory import Source
 from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.redaction import strip_private
 from backstory.domain.scope import Viewer
-from backstory.errors import InputError
+from backstory.errors import InputError, StoreError
 from backstory.ports.conversation import ConversationStore
 from backstory.ports.system import Clock
 from backstory.services.remember import Draft, Remember, Remembered
 
 CAPTURED_TAG = "user-requested"
-DETAIL_MAX_CHARS = 200_000  # one part's JSON; a larger one is cut, and says so
+PART_MAX_CHARS = 200_000  # of one part's text, and of its JSON; a larger one is cut, and says so
+_BEYOND_CHARS = 20_000  # cleaned with what is kept, so that no secret is cut in two unseen; keys are far shorter
 _RECENT_BLOCKS = 20
 _PAGE = 500
 
@@ -36,6 +38,7 @@ class Prompt:
     """A user's message, before the model sees it.
 
     ``typed`` is what a person typed of it, if that is not the whole text. ``author`` is the agent for a sub-agent's.
+    ``notes`` are sentences for the block beside it, whatever else stands there.
     """
 
     text: str
@@ -44,6 +47,7 @@ class Prompt:
     agent: str | None = None
     typed: str | None = None
     author: Author = Author.USER
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +58,36 @@ class Captured:
     refused: tuple[str, ...] = ()
 
 
+T = TypeVar("T")
+
+
+class Aside(Protocol):
+    """Runs what takes long where it holds nobody up."""
+
+    def __call__(self, fn: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+async def at_once(fn: Callable[[], T], /) -> T:
+    """No aside at all, for callers whom nobody waits for."""
+    return fn()
+
+
 class Conversations:
     """The archive of evidence, and capture from prompts."""
 
     def __init__(
-        self, store: ConversationStore, remember: Remember, *, clock: Clock, archive: bool, capture: bool
+        self,
+        store: ConversationStore,
+        remember: Remember,
+        *,
+        clock: Clock,
+        archive: bool,
+        capture: bool,
+        aside: Aside = at_once,
     ) -> None:
+        """``aside`` runs the cleaning of messages, which takes up to 0.3 s for a large part."""
+        self._aside = aside
+        self._unstored: set[MessageId] = set()
         self._store = store
         self._remember = remember
         self._clock = clock
@@ -70,11 +98,19 @@ class Conversations:
         """Store what the prompt asks to be remembered, without a model.
 
         A prompt delivered again stores nothing more. Text that we injected ourselves is never captured. A statement
-        that cannot be stored (too long, all private) is refused with a reason and does not stop the others.
+        that cannot be stored (too long, all private) is refused with a reason and does not stop the others. When the
+        store fails, the whole call may be repeated; ``failed`` tells of it.
         """
-        found = self._requests(prompt)
+        found = self._statements(prompt)
         if not found:
             return Captured()
+        try:
+            return await self._store_all(found, prompt, viewer)
+        except StoreError:
+            self._unstored.add(prompt.message)
+            raise
+
+    async def _store_all(self, found: Sequence[Statement], prompt: Prompt, viewer: Viewer) -> Captured:
         shown = [block.text for block in await self._store.recent_blocks(session=prompt.session, limit=_RECENT_BLOCKS)]
         lines = [line for text in shown for line in text.splitlines()]
         remembered: list[Remembered] = []
@@ -99,27 +135,35 @@ class Conversations:
 
     def asks(self, prompt: Prompt) -> bool:
         """Whether the prompt asks for anything to be remembered."""
-        return bool(self._requests(prompt))
+        return bool(self._statements(prompt))
 
-    def _requests(self, prompt: Prompt) -> list[Request]:
+    def failed(self, message: MessageId) -> bool:
+        """Whether the store failed when this message was captured last. Tells it once."""
+        failed = message in self._unstored
+        self._unstored.discard(message)
+        return failed
+
+    def _statements(self, prompt: Prompt) -> list[Statement]:
         text = prompt.text if prompt.typed is None else prompt.typed
         return capture(strip_injected(strip_private(text))) if self._capture else []
 
     async def take_session(self, session: Session) -> None:
         """Add a session, or bring it up to date."""
         if self._archive:
-            title = None if session.title is None else admit_evidence(session.title)
-            await self._store.put_session(replace(session, title=title))
+            await self._store.put_session(
+                replace(session, title=_cleaned_name(session.title), directory=admit_evidence(session.directory))
+            )
 
     async def take_messages(self, messages: Sequence[Message]) -> None:
         """Add messages, or bring them up to date; parts are cleaned. Also for catching up after missed events."""
         if self._archive and messages:
-            await self._store.put_messages([_cleaned_message(message) for message in messages])
+            await self._store.put_messages(await self._aside(lambda: list(map(_cleaned_message, messages))))
 
     async def take_part(self, part: Part, *, message: MessageId, session: SessionId, role: Role | None = None) -> None:
         """Add a part, or replace it. ``role`` is who speaks; None when that is not known."""
         if self._archive:
-            await self._store.put_part(_cleaned(part, role), message=message, session=session)
+            cleaned = await self._aside(partial(_cleaned, part, role))
+            await self._store.put_part(cleaned, message=message, session=session)
 
     async def mark_missing(self, session: SessionId, history: Sequence[Message]) -> None:
         """Mark what the host took back unheard: kept messages between the first and last of its ``history``, but not
@@ -153,33 +197,65 @@ class Conversations:
 
 
 def _cleaned_message(message: Message) -> Message:
-    return replace(message, parts=tuple(_cleaned(part, message.role) for part in message.parts))
+    return replace(
+        message,
+        agent=_cleaned_name(message.agent),
+        model=_cleaned_name(message.model),
+        parts=tuple(_cleaned(part, message.role) for part in message.parts),
+    )
+
+
+def _cleaned_name(name: str | None) -> str | None:
+    return None if name is None else _cleaned_text(name)
 
 
 def _cleaned(part: Part, role: Role | None) -> Part:
     """A part without secrets and private text, whoever wrote it, and a user's without our own blocks."""
     pasted = part.kind == "text" and role is not Role.ASSISTANT
-    text = admit_evidence(strip_injected(part.text) if pasted else part.text)
+    text = _cleaned_text(part.text, without_blocks=pasted)
     detail = None if part.detail is None else _cleaned_detail(part.detail)
-    return replace(part, text=text, detail=detail)
+    return replace(part, kind=_cleaned_text(part.kind), text=text, tool=_cleaned_name(part.tool), detail=detail)
+
+
+def _cleaned_text(text: str, *, without_blocks: bool = False) -> str:
+    """The text cleaned. One that is too long is cut first, since cleaning takes time for every character, and ends
+    with its size."""
+    if len(text) <= PART_MAX_CHARS:
+        return admit_evidence(strip_injected(text) if without_blocks else text)
+    start = text[: PART_MAX_CHARS + _BEYOND_CHARS]
+    start = admit_evidence(strip_injected(start) if without_blocks else start)
+    # what was masked has moved the rest to the front: the end, where a secret may be cut in two, goes in any case
+    start = start[: max(0, min(PART_MAX_CHARS, len(start) - _BEYOND_CHARS))]
+    return f"{start}\n[cut: the whole had {len(text):,} characters]"
 
 
 def _cleaned_detail(detail: str) -> str:
     """JSON, cleaned text by text, since JSON writes line breaks and quotes in signs of its own; then as a whole, since
     a secret's name may be the key and the secret the value."""
+    size = len(detail)
     with contextlib.suppress(ValueError, RecursionError):  # not JSON after all: cleaned as the text it is
-        detail = json.dumps(_cleaned_json(json.loads(detail)), ensure_ascii=False)
-    detail = admit_evidence(detail)
-    if len(detail) <= DETAIL_MAX_CHARS:
-        return detail
-    return json.dumps({"cut": len(detail), "start": detail[:DETAIL_MAX_CHARS]}, ensure_ascii=False)
+        detail = json.dumps(_Cleaning().clean(json.loads(detail)), ensure_ascii=False)
+    if len(detail) <= PART_MAX_CHARS:
+        return admit_evidence(detail)
+    start = admit_evidence(detail[: PART_MAX_CHARS + _BEYOND_CHARS])
+    start = start[: max(0, min(PART_MAX_CHARS, len(start) - _BEYOND_CHARS))]
+    return json.dumps({"cut": size, "start": start}, ensure_ascii=False)
 
 
-def _cleaned_json(value: Any) -> Any:  # Any: JSON of any shape
-    if isinstance(value, str):
-        return admit_evidence(value)
-    if isinstance(value, dict):
-        return {admit_evidence(key): _cleaned_json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_cleaned_json(item) for item in value]
-    return value
+class _Cleaning:
+    """Cleans the texts in one JSON value until ``PART_MAX_CHARS`` are reached; the later ones are left out."""
+
+    def __init__(self) -> None:
+        self._left = PART_MAX_CHARS
+
+    def clean(self, value: Any) -> Any:  # Any: JSON of any shape
+        if isinstance(value, str):
+            if self._left <= 0:
+                return "[cut]"
+            self._left -= len(value)
+            return _cleaned_text(value)
+        if isinstance(value, dict):
+            return {self.clean(key): self.clean(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.clean(item) for item in value]
+        return value

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backstory.domain.conversation import FrozenBlock, Message, Session
-from backstory.domain.history import Change
-from backstory.domain.ids import MemoryId, ProjectId, SessionId
+from backstory.domain.history import Change, in_sight
+from backstory.domain.ids import ProjectId
 from backstory.domain.memory import Memory, Status, status_at
 from backstory.domain.project import Project
-from backstory.domain.scope import Viewer, visible
+from backstory.domain.scope import Audience, Viewer, may_read
 from backstory.domain.selection import CURRENT, EVERY_STATE, Selection
 from backstory.ports.backend import Backend
 from backstory.ports.system import Clock
 from backstory.services.reference import Reference
+
+_CHANGES = 50
+_SHOWINGS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,7 @@ class Inspection:
         """The story of one memory, forgotten ones included. Raises as ``Reference.find``."""
         memory = await self._reference.find(ref, viewer, deleted=True)
         now = self._clock.now()
+        session, messages = await self._source(memory, viewer)
         projects = await self._backend.projects.projects()
         replaced = await self._backend.memories.select(
             Selection(viewer=viewer, now=now, states=EVERY_STATE, superseded_by=memory.id), limit=20
@@ -71,10 +75,10 @@ class Inspection:
             memory=memory,
             status=status_at(memory, now),
             project=projects.get(memory.project) if memory.project else None,
-            session=await self._session(memory),
-            messages=await self._messages(memory),
-            changes=tuple(await self._backend.memories.history(memory=memory.id, limit=50)),
-            showings=await self._showings(memory.id),
+            session=session,
+            messages=messages,
+            changes=await self._changes(memory, viewer),
+            showings=await self._showings(memory, viewer),
             replaced=tuple(replaced),
         )
 
@@ -83,13 +87,8 @@ class Inspection:
 
         Seen is what is in sight at each stage and still is: a memory made local-only takes its past with it.
         """
-        memory = None if ref is None else await self._reference.find(ref, viewer, deleted=True)
-        if memory is not None:
-            changes = await self._backend.memories.history(memory=memory.id, limit=limit)
-        else:
-            changes = await self._backend.memories.history(limit=limit * 5)
-        current = await self._backend.memories.get([edit.after.id for change in changes for edit in change.edits])
-        return [change for change in changes if _may_see(change, current, viewer)][:limit]
+        memory = None if ref is None else (await self._reference.find(ref, viewer, deleted=True)).id
+        return await self._backend.memories.history(memory=memory, viewer=viewer, limit=limit)
 
     async def statistics(self, viewer: Viewer) -> Statistics:
         """Counts for ``status``."""
@@ -108,40 +107,52 @@ class Inspection:
             projects=len(await self._backend.projects.projects()),
         )
 
-    async def recent_blocks(self, *, session: SessionId | None = None, limit: int = 20) -> list[FrozenBlock]:
-        """What was put beside prompts lately, and where nothing was and why."""
-        return await self._backend.conversations.recent_blocks(session=session, limit=limit)
+    async def recent_blocks(self, viewer: Viewer, *, limit: int = 20) -> list[FrozenBlock]:
+        """What was put beside prompts lately, and where nothing was and why: in the viewer's session, or without one
+        in its project."""
+        if viewer.session is None and viewer.project is None:
+            return []
+        project = viewer.project if viewer.session is None else None
+        return await self._backend.conversations.recent_blocks(session=viewer.session, project=project, limit=limit)
 
     async def projects(self) -> Mapping[ProjectId, Project]:
         """All projects, to name those that memories belong to."""
         return await self._backend.projects.projects()
 
-    async def _session(self, memory: Memory) -> Session | None:
-        session = memory.provenance.session
-        return None if session is None else await self._backend.conversations.session(session)
+    async def _source(self, memory: Memory, viewer: Viewer) -> tuple[Session | None, tuple[Message, ...]]:
+        """The session in which a memory was learned, and the messages.
 
-    async def _messages(self, memory: Memory) -> tuple[Message, ...]:
-        session, wanted = memory.provenance.session, set(memory.provenance.messages)
-        if session is None or not wanted:
+        A model hears nothing of other projects' sessions, however far a memory holds.
+        """
+        source = memory.provenance.session
+        if source is None:
+            return None, ()
+        session = await self._backend.conversations.session(source)
+        is_open = viewer.audience is Audience.PERSON or source == viewer.session
+        if not is_open and (session is None or not may_read(session, viewer)):
+            return None, ()
+        messages = await self._backend.conversations.find_messages(memory.provenance.messages)
+        return session, tuple(message for message in messages if message.session == source)
+
+    async def _changes(self, memory: Memory, viewer: Viewer) -> tuple[Change, ...]:
+        """What happened to it; other memories in the same changes are left out, since they may be out of sight."""
+        changes = await self._backend.memories.history(memory=memory.id, limit=_CHANGES)
+        its_own = (
+            replace(change, edits=tuple(edit for edit in change.edits if edit.after.id == memory.id))
+            for change in changes
+        )
+        return tuple(change for change in its_own if in_sight(change, {memory.id: memory}, viewer))
+
+    async def _showings(self, memory: Memory, viewer: Viewer) -> tuple[Showing, ...]:
+        """When it was shown; to a model only what happened in sessions of its project."""
+        is_person = viewer.audience is Audience.PERSON
+        if not is_person and viewer.project is None:
             return ()
-        messages = await self._backend.conversations.messages(session, limit=10_000)
-        return tuple(message for message in messages if message.id in wanted)
-
-    async def _showings(self, memory_id: MemoryId) -> tuple[Showing, ...]:
-        blocks = await self._backend.conversations.recent_blocks(limit=500)
+        project = None if is_person else viewer.project
+        blocks = await self._backend.conversations.recent_blocks(showing=memory.id, project=project, limit=_SHOWINGS)
         return tuple(
             Showing(block=block, reason=item.reason, score=item.score)
             for block in blocks
             for item in block.shown
-            if item.memory == memory_id
+            if item.memory == memory.id
         )
-
-
-def _may_see(change: Change, current: Mapping[MemoryId, Memory], viewer: Viewer) -> bool:
-    images = [
-        image
-        for edit in change.edits
-        for image in (edit.before, edit.after, current.get(edit.after.id))
-        if image is not None
-    ]
-    return all(visible(image, viewer) for image in images)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from backstory.errors import ModelError
 from backstory.ports.backend import Backend
+from backstory.ports.evidence import EmbeddedPassage
 from backstory.ports.index import Embedded
-from backstory.ports.models import Embedder
+from backstory.ports.models import Embedder, EmbeddingModel
 
 BATCH = 32
+PASSAGE_BATCH = 8  # passages are long: about a third of a second, in which a prompt may be waiting for its vector
 
 Progress = Callable[[int], None]
+GiveWay = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingReport:
-    """What an embedding run did; ``stopped_because`` is set when the embedder failed and memories are left over."""
+    """What an embedding run did; ``stopped_because`` is set when the embedder failed and something is left over.
+
+    ``embedded`` counts memories, ``passages`` those of evidence, ``dropped`` vectors of other models.
+    """
 
     model: str | None
     embedded: int
+    passages: int = 0
     dropped: int = 0
     stopped_because: str | None = None
 
@@ -33,44 +40,98 @@ class Maintenance:
         self._embedder = embedder
         self._no_embedder = no_embedder
 
-    async def embed_missing(self, *, at_most: int | None = None, progress: Progress | None = None) -> EmbeddingReport:
-        """Give every memory a vector of the current model, newest first; then drop vectors of other models.
+    async def refresh_evidence(self) -> int:
+        """Make the passages of evidence anew if another version made them, or none were; returns how many there are,
+        and 0 if there was nothing to do."""
+        return await self._backend.evidence.reindex() if await self._backend.evidence.is_outdated() else 0
 
-        Safe to stop at any moment and to run in several processes. A text the embedder cannot use is left without a
-        vector and does not stop the rest. An embedder that fails ends the run with a reason.
+    async def embed_missing(
+        self, *, at_most: int | None = None, progress: Progress | None = None, give_way: GiveWay | None = None
+    ) -> EmbeddingReport:
+        """Give every memory a vector of the current model, newest first, then every passage of evidence; then drop
+        vectors of other models.
+
+        ``at_most`` bounds the number of memories, and then evidence is left alone. ``give_way`` is awaited before each
+        batch of passages. Safe to stop at any moment and to run in several processes. A text the embedder cannot use
+        is left without a vector and does not stop the rest. An embedder that fails ends the run with a reason.
         """
         if self._embedder is None:
             return EmbeddingReport(model=None, embedded=0, stopped_because=self._no_embedder)
-        done = 0
-        complete = False
+        done = _Done(progress)
+        dropped = 0
         try:
             model = await self._embedder.model()
-            while at_most is None or done < at_most:
-                missing = await self._backend.vectors.unembedded(
-                    model=model, limit=BATCH if at_most is None else min(BATCH, at_most - done)
-                )
-                if not missing:
-                    complete = True
-                    break
-                passages = await self._embedder.read([item.text for item in missing])
-                ready = [
-                    Embedded(id=item.id, revision=item.revision, vector=passage.vector, words=passage.words)
-                    for item, passage in zip(missing, passages, strict=True)
-                    if passage is not None
-                ]
-                stored = await self._backend.vectors.put_vectors(ready, model=model)
-                done += stored
-                if progress is not None:
-                    progress(stored)
-                if not stored:
-                    break  # all of them changed meanwhile, or none can be embedded; the next run looks again
+            if await self._embed_memories(model, at_most, done):
+                dropped = await self._drop_others(model.name)
+            if at_most is None and await self._embed_evidence(model, done, give_way):
+                dropped += await self._drop_other_evidence(model.name)
         except ModelError as error:
-            return EmbeddingReport(model=None, embedded=done, stopped_because=str(error))
-        dropped = await self._drop_others(model.name) if complete else 0
-        return EmbeddingReport(model=model.name, embedded=done, dropped=dropped)
+            return EmbeddingReport(
+                model=None, embedded=done.memories, passages=done.passages, stopped_because=str(error)
+            )
+        return EmbeddingReport(model=model.name, embedded=done.memories, passages=done.passages, dropped=dropped)
+
+    async def _embed_memories(self, model: EmbeddingModel, at_most: int | None, done: _Done) -> bool:
+        """Whether none is left."""
+        assert self._embedder is not None
+        while at_most is None or done.memories < at_most:
+            missing = await self._backend.vectors.unembedded(
+                model=model, limit=BATCH if at_most is None else min(BATCH, at_most - done.memories)
+            )
+            if not missing:
+                return True
+            passages = await self._embedder.read([item.text for item in missing])
+            ready = [
+                Embedded(id=item.id, revision=item.revision, vector=passage.vector, words=passage.words)
+                for item, passage in zip(missing, passages, strict=True)
+                if passage is not None
+            ]
+            stored = await self._backend.vectors.put_vectors(ready, model=model)
+            done.count(memories=stored)
+            if not stored:
+                break  # all of them changed meanwhile, or none can be embedded; the next run looks again
+        return False
+
+    async def _embed_evidence(self, model: EmbeddingModel, done: _Done, give_way: GiveWay | None) -> bool:
+        """Whether none is left."""
+        assert self._embedder is not None
+        await self.refresh_evidence()
+        while missing := await self._backend.evidence.unembedded(model=model, limit=PASSAGE_BATCH):
+            if give_way is not None:
+                await give_way()
+            vectors = await self._embedder.embed([item.text for item in missing])
+            ready = [
+                EmbeddedPassage(number=item.number, vector=vector)
+                for item, vector in zip(missing, vectors, strict=True)
+                if vector is not None
+            ]
+            stored = await self._backend.evidence.put_vectors(ready, model=model)
+            done.count(passages=stored)
+            if not stored:
+                return False
+        return True
 
     async def _drop_others(self, keep: str) -> int:
         """Vectors of former models are of no use once the current one has embedded everything."""
         counts = await self._backend.vectors.vector_counts()
         others = [name for name in counts if name != keep]
         return sum([await self._backend.vectors.drop_vectors(model_name=name) for name in others])
+
+    async def _drop_other_evidence(self, keep: str) -> int:
+        others = [name for name in await self._backend.evidence.vector_counts() if name != keep]
+        return sum([await self._backend.evidence.drop_vectors(model_name=name) for name in others])
+
+
+class _Done:
+    """What a run has embedded so far."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.memories = 0
+        self.passages = 0
+        self._progress = progress
+
+    def count(self, *, memories: int = 0, passages: int = 0) -> None:
+        self.memories += memories
+        self.passages += passages
+        if self._progress is not None:
+            self._progress(memories + passages)

@@ -32,12 +32,13 @@ class Prompts:
         if known is not None:
             return known.text or None
         context = await self._blocks.for_prompt_or_nothing(prompt.text, viewer)
-        notes = await self._capture(prompt, viewer)
+        notes = [*prompt.notes, *await self._capture(prompt, viewer)]
         return await self._blocks.freeze(context, notes=notes, message=prompt.message, session=prompt.session)
 
     def without_store(self, prompt: Prompt) -> str | None:
         """The text beside a message when there is no store to ask: only what the user must know, or None."""
-        return with_notes(None, [_NOT_STORED] if self._conversations.asks(prompt) else [])
+        unkept = [_NOT_STORED] if self._conversations.asks(prompt) else []
+        return with_notes(None, [*prompt.notes, *unkept])
 
     async def _capture(self, prompt: Prompt, viewer: Viewer) -> list[str]:
         try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Kind, Memory
+from backstory.domain.memory import Kind, Memory, Superseded
+from backstory.domain.provenance import trust
 from backstory.domain.ranking import (
     NO_WORDS,
     Meaning,
@@ -25,7 +26,7 @@ from backstory.domain.ranking import (
 from backstory.domain.relevance import REQUESTED, Threshold, judge
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection, selects
-from backstory.domain.text import QueryTerm, analyse_query, normalise
+from backstory.domain.text import QueryTerm, analyse_query
 from backstory.domain.time_range import TimeRange
 from backstory.errors import InputError, ModelError, StoreError
 from backstory.ports.backend import Backend
@@ -37,6 +38,8 @@ from backstory.ports.system import Clock
 MAX_QUERY_CHARS = 2000  # more than this of a long prompt adds noise and time, not meaning
 MAX_LIMIT = 100
 _CANDIDATES = 60
+NOTHING_HERE = "there is no memory here yet"
+NOTHING_ASKED_FOR = "no memory of the kind, area, tags and time asked for shares a word or a meaning with this"
 _LOADED_AT_LEAST = 40  # of the candidates; the rest are too far behind for a tie-breaker to bring them into the results
 
 
@@ -44,7 +47,8 @@ _LOADED_AT_LEAST = 40  # of the candidates; the rest are too far behind for a ti
 class Query:
     """What is looked for. An empty ``text`` browses, newest first.
 
-    ``threshold`` says how good a match must be. ``embed_within_s`` bounds the wait for the query's vector; None waits.
+    ``offerable`` leaves out what is never offered unasked. ``threshold`` says how good a match must be.
+    ``embed_within_s`` bounds the wait for the query's vector; None waits.
     """
 
     text: str
@@ -55,6 +59,7 @@ class Query:
     area: str | None = None
     learned: TimeRange | None = None
     with_superseded: bool = False
+    offerable: bool | None = None
     threshold: Threshold = REQUESTED
     lexical_only: bool = False
     embed_within_s: float | None = None
@@ -140,7 +145,7 @@ class Recall:
         passed = _collapse([scored[position] for position in verdict.passed])
         return Recalled(
             results=tuple(passed[: query.limit]),
-            silent_because=verdict.silent_because,
+            silent_because=verdict.silent_because if scored or not _is_narrowed(query) else NOTHING_ASKED_FOR,
             skipped=tuple(evidence.skipped),
             considered=len(scored),
         )
@@ -172,13 +177,15 @@ class Recall:
             tags=query.tags,
             area=query.area,
             learned=query.learned,
+            offerable=query.offerable,
         )
 
     async def _browse(self, query: Query, selection: Selection) -> Recalled:
         memories = await self._backend.memories.select(selection, limit=query.limit)
         nothing = Score(total=0.0, similarity=None, lexical=0.0, coverage=0.0, ties=0.0)
         results = tuple(Result(memory=memory, score=nothing, reasons=("newest",)) for memory in memories)
-        silent = None if results else "there is no memory here yet"
+        nothing_yet = "no memory is of the kind, area, tags and time asked for" if _is_narrowed(query) else NOTHING_HERE
+        silent = None if results else nothing_yet
         return Recalled(results=results, silent_because=silent, considered=len(results))
 
     async def _search_words(self, terms: Sequence[QueryTerm], selection: Selection, evidence: _Evidence) -> None:
@@ -278,16 +285,38 @@ def _meaning(similarity: float | None, agreed: _Agreement | None) -> Meaning | N
     return Meaning(similarity=similarity, agreement=agreement_, answered=answered)
 
 
+def _is_narrowed(query: Query) -> bool:
+    return bool(query.tags or query.kinds or query.area or query.learned)
+
+
 def _statistics(search: TextSearch) -> WordStatistics:
     return WordStatistics(documents=search.documents, mean_length=search.mean_length, frequency=search.frequency)
 
 
 def _collapse(results: Sequence[Result]) -> list[Result]:
-    """Keep the best of memories that say the same in the same words (one may be global, one the project's)."""
-    best: dict[str, Result] = {}
-    for result in results:
-        best.setdefault(normalise(result.memory.content), result)
-    return list(best.values())
+    """Keep one of those that say the same: what still holds, then the most trusted, then the best match; in order."""
+    if len(results) < 2:
+        return list(results)
+    from backstory.domain.near_duplicates import collapse
+
+    kept: dict[int, Result] = {}
+    for group in collapse([result.memory.content for result in results]):
+        positions = (group.kept, *group.also)
+        best = max(positions, key=lambda position: _standing(results[position].memory))
+        others = [results[position].memory.n for position in positions if position != best]
+        kept[best] = _also_said(results[best], others)
+    return [kept[position] for position in sorted(kept)]
+
+
+def _standing(memory: Memory) -> tuple[bool, int]:
+    return not isinstance(memory.status, Superseded), trust(memory.origin)
+
+
+def _also_said(result: Result, numbers: Sequence[int]) -> Result:
+    if not numbers:
+        return result
+    said = f"also said in {', '.join(f'#{number}' for number in sorted(numbers))}"
+    return replace(result, reasons=(*result.reasons, said))
 
 
 async def _within(embedder: Embedder, text: str, seconds: float | None) -> Passage | None:

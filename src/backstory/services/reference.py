@@ -10,6 +10,8 @@ from backstory.errors import AmbiguousMatch, NotFound, OutOfScope
 from backstory.ports.store import MemoryStore, ProjectRegistry
 from backstory.ports.system import Clock
 
+_CHANGES_SEARCHED = 50
+
 
 class Reference:
     """Finds the one memory that is meant, inside the viewer's borders."""
@@ -33,7 +35,7 @@ class Reference:
                 raise NotFound(f"there is no memory #{memory.n}")
             raise OutOfScope(await self._elsewhere(memory))
         if isinstance(memory.status, Deleted) and not deleted:
-            raise NotFound(f"memory #{memory.n} was forgotten; `backstory undo` or `backstory history` bring it back")
+            raise NotFound(await self._gone(memory))
         return memory
 
     async def find_changeable(self, ref: str, viewer: Viewer, *, field: str = "id") -> Memory:
@@ -85,5 +87,13 @@ class Reference:
             return f"memory #{memory.n} belongs to another session; nothing was changed"
         projects = await self._projects.projects()
         owner = projects.get(memory.project) if memory.project else None
-        name = f"the project {owner.name}" if owner else "another project"
+        name = f"the project {' '.join(owner.name.split())}" if owner else "another project"
         return f"memory #{memory.n} ({memory.kind.value}) belongs to {name}; it cannot be seen or changed from here"
+
+    async def _gone(self, memory: Memory) -> str:
+        """That it was forgotten, and which change to take back; one that came forgotten from elsewhere has none."""
+        for change in await self._store.history(memory=memory.id, limit=_CHANGES_SEARCHED):
+            edit = next(edit for edit in change.edits if edit.after.id == memory.id)
+            if edit.before is not None and not isinstance(edit.before.status, Deleted):
+                return f"memory #{memory.n} was forgotten; `backstory undo {change.id}` brings it back"
+        return f"memory #{memory.n} was forgotten"

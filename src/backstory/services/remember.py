@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from backstory.domain.admission import MAX_TAGS, TextLimits, admit, admit_label, admit_tags
+from backstory.domain.admission import MAX_TAGS, TextLimits, admit, admit_evidence, admit_label, admit_tags
 from backstory.domain.capture import guess_kind
 from backstory.domain.history import Action, Author, Change, Edit, undo_edits
 from backstory.domain.ids import ChangeId, MemoryId
+from backstory.domain.labels import canonical_area, canonical_tag
 from backstory.domain.memory import (
     Deleted,
     Kind,
@@ -27,11 +28,16 @@ from backstory.domain.memory import (
     retag,
     revise,
     set_pin,
+    status_at,
+    status_name,
     supersede,
 )
 from backstory.domain.provenance import Origin, Provenance, lowest, may_supersede, trust
 from backstory.domain.scope import Audience, Viewer
-from backstory.domain.selection import EVERY_STATE, Selection
+from backstory.domain.selection import CURRENT, EVERY_STATE, Selection
+from backstory.domain.succession import succeed
+from backstory.domain.text import normalise
+from backstory.domain.truncation import truncate_chars
 from backstory.errors import Conflict, InputError, NotFound, OutOfScope
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
@@ -97,6 +103,9 @@ class Remember:
         A text that is known already (same words, whatever case and spacing) to the same readers is confirmed instead,
         also when several processes say it at once: one stores it, the others confirm. Raises InputError (too long,
         empty, private, bad tag), NotFound or OutOfScope for ``supersedes``.
+
+        What takes the place of another keeps its readers, pin and tier unless told otherwise, see ``succeed``. Where
+        the one to be superseded was superseded already, the newest that took its place is.
         """
         for _ in range(_ATTEMPTS - 1):
             try:
@@ -110,7 +119,10 @@ class Remember:
         admitted = admit(draft.content, field="content", limits=self._limits)
         memory = self._new_memory(draft, admitted.text, viewer=viewer, now=now)
         notes = _notes(memory, admitted.secrets, private_removed=admitted.private_removed)
-        old = await self._replaced(draft, memory, viewer)
+        named, old = await self._replaced(draft, viewer)
+        if named is not None and old is not None:
+            memory = _as_successor(memory, old, draft, now=now)
+            notes += _moved_on(named, old)
         known = None if old else await self._known(memory, now)
         if known is not None:
             said_again = _said_again(known, memory, now=now)
@@ -128,8 +140,11 @@ class Remember:
 
     async def update(
         self, ref: str, revision: Revision, *, viewer: Viewer, author: Author, reason: str | None = None
-    ) -> Change:
-        """Change a memory in place: its learned date and all that is not named stay."""
+    ) -> Change | None:
+        """Change a memory in place: its learned date and all that is not named stay. None when it is so already.
+
+        Raises Conflict when another memory says the new text to the same readers already.
+        """
         memory = await self._reference.find_changeable(ref, viewer)
         now = self._clock.now()
         updated = revise(memory, self._admitted(revision), now=now)
@@ -140,12 +155,20 @@ class Remember:
             updated = self._moved(updated, viewer)
         if updated.tier is Tier.TEMPORARY and updated.expires_at is None:
             updated = replace(updated, expires_at=now + DEFAULT_TEMPORARY)
-        return await self._commit(Action.UPDATE, author, viewer, [(memory, updated)], reason=reason)
+        if _says_the_same(memory, updated):
+            return None
+        absent = None
+        if _says_anew(memory, updated, now):
+            await self._check_said_once(updated, now)
+            absent = _same_for_same_readers(updated, now)
+        return await self._commit(Action.UPDATE, author, viewer, [(memory, updated)], reason=reason, absent=absent)
 
     async def forget(self, refs: Sequence[str], *, viewer: Viewer, author: Author, reason: str | None = None) -> Change:
         """Hide memories; what they had superseded becomes current again, or passes to what superseded them. One change,
-        undoable."""
-        now = self._clock.now()
+        undoable. Raises InputError when none is named."""
+        if not refs:
+            raise InputError("no memory is named", field="id", hint="give a #number, an id or a piece of its text")
+        now, reason = self._clock.now(), _as_reason(reason)
         chosen = {memory.id: memory for memory in [await self._reference.find_changeable(ref, viewer) for ref in refs]}
         edits = [(memory, forget(memory, now=now, reason=reason)) for memory in chosen.values()]
         for memory in chosen.values():
@@ -174,15 +197,22 @@ class Remember:
             memory = successor
         return None
 
-    async def pin(self, ref: str, *, pinned: bool, viewer: Viewer, author: Author) -> Change:
-        """Pin or unpin a memory."""
+    async def pin(self, ref: str, *, pinned: bool, viewer: Viewer, author: Author) -> Change | None:
+        """Pin or unpin a memory. None when it is so already."""
         memory = await self._reference.find_changeable(ref, viewer)
+        if memory.pinned is pinned:
+            return None
         action = Action.PIN if pinned else Action.UNPIN
         return await self._commit(action, author, viewer, [(memory, set_pin(memory, pinned=pinned))])
 
     async def retag(self, old: str, new: str, *, viewer: Viewer, author: Author) -> Change | None:
-        """Rename a tag on every memory that may be changed from here; None when there is none."""
-        wanted = admit_tags([new])[0]
+        """Rename a tag on every memory that may be changed from here; None when there is none.
+
+        Raises InputError when the new tag is the old one.
+        """
+        old, wanted = canonical_tag(old), admit_tags([new])[0]
+        if old == wanted:
+            raise InputError(f"the tag is called {old!r} already", field="new")
         selection = Selection(viewer=viewer, now=self._clock.now(), states=EVERY_STATE - {"deleted"}, tags=(old,))
         memories = await self._store.select(selection, limit=100_000)
         edits = [
@@ -195,13 +225,18 @@ class Remember:
     async def undo(self, change_id: ChangeId | None, *, viewer: Viewer, author: Author) -> Change:
         """Take a change back; without an id, the newest one that can be undone from here.
 
-        Raises NotFound, OutOfScope, and Conflict when a later change stands on it.
+        Raises NotFound, OutOfScope, and Conflict when a later change stands on it, or when what would come back was
+        said anew since.
         """
         change = await self._to_undo(change_id, viewer)
         current = await self._store.get([edit.after.id for edit in change.edits])
         for memory in current.values():
             self._reference.check_changeable(memory, viewer)
-        edits = undo_edits(change, current, now=self._clock.now())
+        now = self._clock.now()
+        edits = undo_edits(change, current, now=now)
+        for edit in edits:
+            if edit.before is not None and _says_anew(edit.before, edit.after, now):
+                await self._check_said_once(edit.after, now, beside=current)
         return await self._store.commit(
             Change(
                 id=ChangeId(self._ids.new_id()),
@@ -220,8 +255,9 @@ class Remember:
             if change is None:
                 raise NotFound(f"there is no change {change_id}; `backstory history` lists them")
             return change
+        here = replace(viewer, all_projects=False)  # reading across projects never allows changing
         for limit in _UNDO_SEARCHED:
-            changes = await self._store.history(limit=limit)
+            changes = await self._store.history(viewer=here, limit=limit)
             found = self._newest_to_undo(changes, viewer)
             if found is not None:
                 return found
@@ -241,16 +277,30 @@ class Remember:
                 return change
         return None
 
-    async def _replaced(self, draft: Draft, memory: Memory, viewer: Viewer) -> Memory | None:
+    async def _replaced(self, draft: Draft, viewer: Viewer) -> tuple[Memory | None, Memory | None]:
+        """The memory named to be superseded, and the one to supersede: itself, or the last that took its place."""
         if draft.supersedes is None:
-            return None
-        old = await self._reference.find_changeable(draft.supersedes, viewer, field="supersedes")
-        if not may_supersede(memory.origin, old.origin):
-            raise OutOfScope(f"memory #{old.n} was said by the user; text from {memory.origin.value} cannot replace it")
-        return old
+            return None, None
+        named = await self._reference.find_changeable(draft.supersedes, viewer, field="supersedes")
+        old, seen = named, {named.id}
+        while (heir := await self._heir(old, {})) is not None and heir not in seen:
+            seen.add(heir)
+            old = (await self._store.get([heir]))[heir]
+        if not self._reference.changeable(old, viewer):
+            raise OutOfScope(f"memory #{named.n} was replaced already, by one that cannot be changed from here")
+        if not may_supersede(draft.origin, old.origin):
+            raise OutOfScope(f"memory #{old.n} was said by the user; text from {draft.origin.value} cannot replace it")
+        return named, old
 
     async def _known(self, memory: Memory, now: datetime) -> Memory | None:
         return next(iter(await self._store.select(_same_for_same_readers(memory, now), limit=1)), None)
+
+    async def _check_said_once(self, memory: Memory, now: datetime, *, beside: Collection[MemoryId] = ()) -> None:
+        """Raise Conflict when a memory, other than this one and those beside it, says the same to the same readers."""
+        selection = _same_for_same_readers(memory, now)
+        for known in await self._store.select(selection, limit=len(beside) + 2):
+            if known.id != memory.id and known.id not in beside:
+                raise Conflict(f"memory #{known.n} says so already; forget one of them, #{known.n} or #{memory.n}")
 
     def _new_memory(self, draft: Draft, content: str, *, viewer: Viewer, now: datetime) -> Memory:
         tier = draft.tier or (Tier.TEMPORARY if draft.expires_in else Tier.ARCHIVAL)
@@ -266,7 +316,7 @@ class Remember:
             visibility=visibility,
             project=viewer.project,
             session=viewer.session,
-            area=_label(draft.area, "area", AREA_MAX_CHARS),
+            area=_area(draft.area),
             tags=admit_tags(draft.tags),
             issue=_label(draft.issue, "issue", ISSUE_MAX_CHARS),
             tier=tier,
@@ -303,7 +353,7 @@ class Remember:
         return replace(
             revision,
             content=content,
-            area=_label(revision.area, "area", AREA_MAX_CHARS),
+            area=_area(revision.area),
             issue=_label(revision.issue, "issue", ISSUE_MAX_CHARS),
             tags=None if revision.tags is None else admit_tags(revision.tags),
         )
@@ -326,12 +376,44 @@ class Remember:
                 author=author,
                 action=action,
                 edits=tuple(Edit(before=before, after=after) for before, after in edits),
-                reason=_label(reason, "reason", REASON_MAX_CHARS),
+                reason=_as_reason(reason),
                 session=viewer.session,
                 key=key,
             ),
             absent=absent,
         )
+
+
+def _as_successor(memory: Memory, old: Memory, draft: Draft, *, now: datetime) -> Memory:
+    return succeed(
+        memory,
+        old,
+        visibility=draft.visibility,
+        lifetime_named=draft.tier is not None or draft.expires_in is not None,
+        otherwise_until=now + DEFAULT_TEMPORARY,
+    )
+
+
+def _moved_on(named: Memory, old: Memory) -> tuple[str, ...]:
+    if named.id == old.id:
+        return ()
+    return (f"#{named.n} had been replaced by #{old.n} already, so #{old.n} is replaced",)
+
+
+def _says_anew(before: Memory, after: Memory, now: datetime) -> bool:
+    """Whether a change makes a memory say something current that it did not say to these readers before."""
+    return _is_current(after, now) and not (_is_current(before, now) and _statement(before) == _statement(after))
+
+
+def _is_current(memory: Memory, now: datetime) -> bool:
+    return status_name(status_at(memory, now)) in CURRENT
+
+
+def _statement(memory: Memory) -> tuple[object, ...]:
+    """What is said to whom: the conditions of ``_same_for_same_readers``."""
+    project = memory.project if memory.visibility is Visibility.PROJECT else None
+    session = memory.session if memory.visibility is Visibility.SESSION else None
+    return normalise(memory.content), memory.visibility, project, session, memory.sensitivity
 
 
 def _last(change: Change) -> Memory:
@@ -369,6 +451,20 @@ def _said_again(known: Memory, new: Memory, *, now: datetime) -> Memory:
         tier=new.tier if known.tier is Tier.TEMPORARY or new.tier is Tier.CORE else known.tier,
         expires_at=expires,
     )
+
+
+def _says_the_same(memory: Memory, updated: Memory) -> bool:
+    return replace(updated, times=memory.times) == memory
+
+
+def _as_reason(text: str | None) -> str | None:
+    """A reason on one line, its secrets masked, cut to its limit: no change fails because of how it is explained."""
+    line = "" if text is None else " ".join(admit_evidence(text).split())
+    return truncate_chars(line, REASON_MAX_CHARS) or None
+
+
+def _area(text: str | None) -> str | None:
+    return None if text is None else admit_label(canonical_area(text), field="area", max_chars=AREA_MAX_CHARS)
 
 
 def _label(text: str | None, field_name: str, max_chars: int) -> str | None:

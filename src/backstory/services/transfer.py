@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from backstory.codecs.jsonl import decode_lines, encode_lines
@@ -10,17 +10,28 @@ from backstory.codecs.record import format_time
 from backstory.domain.admission import TextLimits, admit, admit_label, admit_tags
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
-from backstory.domain.memory import Active, Expired, Memory, Sensitivity, Visibility
-from backstory.domain.provenance import Origin, lowest, may_supersede, trust
+from backstory.domain.memory import (
+    Active,
+    Deleted,
+    Expired,
+    Memory,
+    Sensitivity,
+    Visibility,
+    narrower,
+    stricter,
+)
+from backstory.domain.provenance import Origin, is_injectable, lowest, may_supersede, trust
 from backstory.domain.scope import Viewer, may_change
 from backstory.domain.selection import EVERY_STATE, WITH_SUPERSEDED, Selection
-from backstory.errors import InputError, OutOfScope
+from backstory.errors import Conflict, InputError, OutOfScope
 from backstory.ports.backend import Backend
 from backstory.ports.store import Order
 from backstory.ports.system import Clock, IdSource
 
-_PAGE = 500
+_ALL = 1 << 31
 _BATCH = 200
+# Two imports of one file meet at every batch, and the loser of a race finds the winner's memories at its next look.
+_ATTEMPTS = 20
 _LABEL_MAX_CHARS = 200
 
 
@@ -35,6 +46,19 @@ class ImportReport:
     refused: list[str] = field(default_factory=list)
     changes: list[ChangeId] = field(default_factory=list)
 
+    def add(self, other: ImportReport) -> None:
+        """Add what a part of the import did."""
+        self.added += other.added
+        self.updated += other.updated
+        self.unchanged += other.unchanged
+        self.newer_here += other.newer_here
+        self.refused += other.refused
+        self.changes += other.changes
+
+
+_Line = tuple[int, Memory]
+"""The number of a line, and the memory in it as it may come in."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
@@ -44,15 +68,41 @@ class _Rules:
     keep_projects: bool
     trusted: bool
 
-    def check(self, known: Memory, arriving: Memory) -> None:
-        """Raise OutOfScope where a file must not change a memory: in another project, or over the user's own words.
+    def check(self, known: Memory, arriving: Memory, *, claimed: Origin) -> None:
+        """Raise OutOfScope where a file must not change a memory: in another project, over the user's own words, or in
+        how it is offered to whom.
 
-        Otherwise a file could put words into the user's mouth by naming the id of a memory.
+        Otherwise a file could put words into the user's mouth, silence them or give them away, by naming the id of a
+        memory. ``claimed`` is the origin of the file's own record, whatever it becomes when it is written.
         """
         if not self.keep_projects and not may_change(known, self.viewer):
             raise OutOfScope(f"#{known.n} belongs to another project; it can only be imported with its project kept")
-        if not may_supersede(arriving.origin, known.origin):
+        if self.trusted:
+            return
+        if not may_supersede(claimed, known.origin):
             raise OutOfScope(f"#{known.n} was said by the user here; only a file that is vouched for may change it")
+        if _opens(known, arriving) or (is_injectable(known.origin) and _standing(known) != _standing(arriving)):
+            raise OutOfScope(
+                f"#{known.n} would get another state, pin, tier, expiry or circle of readers; only a file that is"
+                " vouched for may do that"
+            )
+
+
+def _opens(known: Memory, arriving: Memory) -> bool:
+    """Whether a memory would reach more readers than somebody here decided, or come back after it was forgotten."""
+    return (
+        stricter(known.sensitivity, arriving.sensitivity) is not arriving.sensitivity
+        or narrower(known.visibility, arriving.visibility) is not arriving.visibility
+        or (isinstance(known.status, Deleted) and not isinstance(arriving.status, Deleted))
+    )
+
+
+def _standing(memory: Memory) -> tuple[object, ...]:
+    """How a memory is offered, and to whom."""
+    return (
+        memory.status, memory.pinned, memory.tier, memory.expires_at, memory.sensitivity, memory.visibility,
+        memory.session,
+    )  # fmt: skip
 
 
 class Transfer:
@@ -64,18 +114,24 @@ class Transfer:
         self._ids = ids
         self._limits = limits
 
-    async def export(self, viewer: Viewer, *, with_forgotten: bool = False) -> Iterator[str]:
-        """The lines of an export of what the viewer sees, oldest first. Local-only memories stay here."""
+    async def export(
+        self, viewer: Viewer, *, with_forgotten: bool = False, with_private: bool = False
+    ) -> Iterator[str]:
+        """The lines of an export of what the viewer sees, oldest first, all as of one moment.
+
+        Local-only memories stay here, and so do private ones unless asked for.
+        """
         states = EVERY_STATE if with_forgotten else WITH_SUPERSEDED | {"expired"}
         selection = Selection(viewer=viewer, now=self._clock.now(), states=states)
-        memories: list[Memory] = []
-        while page := await self._backend.memories.select(
-            selection, limit=_PAGE, offset=len(memories), order=Order.OLDEST
-        ):
-            memories += page
-        portable = [memory for memory in memories if memory.sensitivity is not Sensitivity.LOCAL_ONLY]
+        # in one go: between two pages another process could forget a memory, and the next page would skip one
+        memories = await self._backend.memories.select(selection, limit=_ALL, order=Order.OLDEST)
+        portable = {Sensitivity.NORMAL, Sensitivity.PRIVATE} if with_private else {Sensitivity.NORMAL}
         projects = await self._backend.projects.projects()
-        return encode_lines(portable, projects=projects, exported_at=self._clock.now())
+        return encode_lines(
+            [memory for memory in memories if memory.sensitivity in portable],
+            projects=projects,
+            exported_at=self._clock.now(),
+        )
 
     async def load(
         self,
@@ -90,11 +146,11 @@ class Transfer:
 
         Project memories come into the viewer's project unless ``keep_projects``. A file may claim any origin, so all
         comes in as ``imported`` at best, unless a person vouches for the file (``trusted``). Every bad line is
-        reported; none stops the rest.
+        reported; none stops the rest. Two imports at once, also of one file, each find what the other wrote.
         """
         report = ImportReport()
         rules = _Rules(viewer=viewer, keep_projects=keep_projects, trusted=trusted)
-        edits: list[Edit] = []
+        batch: list[_Line] = []
         seen: set[MemoryId] = set()
         for line in decode_lines(lines):
             if line.memory is None:
@@ -103,42 +159,31 @@ class Transfer:
             try:
                 if line.memory.id in seen:
                     raise InputError(f"the id {line.memory.id} stands twice; the first line counts", field="id")
-                edit = await self._edit(self._admitted(line.memory, rules), rules, report)
+                batch.append((line.number, self._admitted(line.memory, rules)))
                 seen.add(line.memory.id)
-            except (InputError, OutOfScope) as error:
+            except InputError as error:
                 report.refused.append(f"line {line.number}: {error}")
-                continue
-            if edit is not None:
-                edits.append(edit)
-            if len(edits) >= _BATCH and not dry_run:
-                await self._commit(edits, viewer, report)
-        if edits and not dry_run:
-            await self._commit(edits, viewer, report)
+            if len(batch) >= _BATCH:
+                await self._load_batch(batch, rules, report, dry_run=dry_run)
+                batch.clear()
+        await self._load_batch(batch, rules, report, dry_run=dry_run)
         return report
 
-    async def _edit(self, memory: Memory, rules: _Rules, report: ImportReport) -> Edit | None:
-        known = (await self._backend.memories.get([memory.id])).get(memory.id)
-        if known is None:
-            report.added += 1
-            return Edit(before=None, after=replace(memory, n=0, revision=0))
-        # new words come with their own origin: a file's text never gains the trust of the text it replaces
-        origin = known.origin if memory.content == known.content else lowest((known.origin, memory.origin))
-        arriving = replace(memory, n=known.n, revision=known.revision, counters=known.counters, origin=origin,
-                           project=known.project, times=replace(memory.times, surfaced=known.times.surfaced,
-                                                               used=known.times.used))  # fmt: skip
-        if arriving == known:
-            report.unchanged += 1
-            return None
-        if known.times.updated >= memory.times.updated:
-            same = known.content == memory.content
-            if same:
-                report.unchanged += 1
-            else:
-                report.newer_here.append(f"#{known.n} was changed here on {format_time(known.times.updated)}; kept")
-            return None
-        rules.check(known, arriving)
-        report.updated += 1
-        return Edit(before=known, after=arriving)
+    async def _load_batch(self, batch: Sequence[_Line], rules: _Rules, report: ImportReport, *, dry_run: bool) -> None:
+        """Write what a batch changes, as one change; decided anew when others wrote in the meantime."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            known = await self._backend.memories.get([memory.id for _, memory in batch])
+            outcome = ImportReport()
+            edits = [edit for line in batch if (edit := _edit(line, known.get(line[1].id), rules, outcome)) is not None]
+            try:
+                if edits and not dry_run:
+                    outcome.changes.append(await self._commit(edits, rules.viewer))
+            except Conflict as error:
+                if attempt < _ATTEMPTS:
+                    continue
+                outcome = ImportReport(refused=[f"line {number}: {error}" for number, _ in batch])
+            report.add(outcome)
+            return
 
     def _admitted(self, memory: Memory, rules: _Rules) -> Memory:
         _check_ids(memory)
@@ -158,7 +203,7 @@ class Transfer:
             origin=Origin.IMPORTED if too_high else memory.origin,
         )
 
-    async def _commit(self, edits: list[Edit], viewer: Viewer, report: ImportReport) -> None:
+    async def _commit(self, edits: Sequence[Edit], viewer: Viewer) -> ChangeId:
         change = await self._backend.memories.commit(
             Change(
                 id=ChangeId(self._ids.new_id()),
@@ -169,8 +214,44 @@ class Transfer:
                 session=viewer.session,
             )
         )
-        report.changes.append(change.id)
-        edits.clear()
+        return change.id
+
+
+def _edit(line: _Line, known: Memory | None, rules: _Rules, report: ImportReport) -> Edit | None:
+    """What one line changes, and the report of it; None where nothing is to be written."""
+    number, memory = line
+    if known is None:
+        report.added += 1
+        return Edit(before=None, after=replace(memory, n=0, revision=0))
+    arriving = _in_place_of(known, memory)
+    if arriving == known or _is_older_and_the_same(known, arriving):
+        report.unchanged += 1
+        return None
+    if known.times.updated >= memory.times.updated:
+        report.newer_here.append(f"#{known.n} was changed here on {format_time(known.times.updated)}; kept")
+        return None
+    try:
+        rules.check(known, arriving, claimed=memory.origin)
+    except OutOfScope as error:
+        report.refused.append(f"line {number}: {error}")
+        return None
+    report.updated += 1
+    return Edit(before=known, after=arriving)
+
+
+def _in_place_of(known: Memory, memory: Memory) -> Memory:
+    """A file's memory as it would stand here: new words come with their own origin, so that a file's text never gains
+    the trust of the text it replaces."""
+    origin = known.origin if memory.content == known.content else lowest((known.origin, memory.origin))
+    times = replace(memory.times, surfaced=known.times.surfaced, used=known.times.used)
+    return replace(
+        memory, n=known.n, revision=known.revision, counters=known.counters, origin=origin, project=known.project,
+        times=times,
+    )  # fmt: skip
+
+
+def _is_older_and_the_same(known: Memory, arriving: Memory) -> bool:
+    return known.times.updated >= arriving.times.updated and known.content == arriving.content
 
 
 def _without_expired(memory: Memory) -> Memory:

@@ -67,7 +67,7 @@ def test_a_bare_repository_is_a_project(tmp_path: Path) -> None:
     folder = tmp_path / "bare.git"
     folder.mkdir()
     git(folder, "init", "-q", "--bare")
-    assert see_project(folder).aliases == (f"git:{folder}",)
+    assert see_project(folder).aliases[0] == f"git:{folder}"
 
 
 def test_a_linked_path_is_the_folder_it_leads_to(repository: Path, tmp_path: Path) -> None:
@@ -84,3 +84,22 @@ def test_a_broken_git_file_does_not_stop_anything(tmp_path: Path, content: bytes
 
 def test_a_folder_that_does_not_exist_is_seen_all_the_same(tmp_path: Path) -> None:
     assert see_project(tmp_path / "gone").name == "gone"
+
+
+def test_a_later_git_init_keeps_an_alias_of_the_folder(tmp_path: Path) -> None:
+    before = see_project(tmp_path)
+    git(tmp_path, "init", "-q")
+    after = see_project(tmp_path)
+    assert set(before.aliases) & set(after.aliases)
+    assert after.aliases[0].startswith("git:")
+
+
+def test_a_git_file_cannot_claim_a_repository_that_does_not_know_it(repository: Path, tmp_path: Path) -> None:
+    impostor = tmp_path / "unpacked"
+    impostor.mkdir()
+    (impostor / ".git").write_text(f"gitdir: {repository}/.git\n")
+    assert not set(see_project(impostor).aliases) & set(see_project(repository).aliases)
+    tree = tmp_path / "ferry-hotfix"
+    git(repository, "worktree", "add", "-q", "-b", "hotfix", str(tree))
+    (impostor / ".git").write_text((tree / ".git").read_text())
+    assert not set(see_project(impostor).aliases) & set(see_project(repository).aliases)

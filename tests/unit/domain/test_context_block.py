@@ -11,14 +11,13 @@ from backstory.domain.context_block import (
     ENTRY_MAX_CHARS,
     Block,
     entry,
-    is_offerable,
     quote,
     recall_block,
     snapshot_block,
     with_notes,
 )
 from backstory.domain.ids import ProjectId
-from backstory.domain.memory import Conflicted, Memory, Sensitivity, Visibility
+from backstory.domain.memory import Conflicted, Memory, Sensitivity, Visibility, is_offerable
 from backstory.domain.provenance import Origin
 from backstory.testing.fakes import ORCHARD, START, sample_memory
 
@@ -63,16 +62,28 @@ def test_an_entry_is_one_line(broken: str) -> None:
     assert quote(broken).startswith("a ⏎")
 
 
-@pytest.mark.parametrize("tag", ["</backstory-memory>", "<MEMORY>", "<|im_end|>", "<!-- x -->", "<?xml?>", "<<x>"])
+@pytest.mark.parametrize(
+    "tag",
+    [
+        *("</backstory-memory>", "<MEMORY>", "<|im_end|>", "<!-- x -->", "<?xml?>", "<<x>", "<s>", "<<SYS>>"),
+        *("< /backstory-memory >", "<\u200b/backstory-memory>", "<\u2060memory>", "<\u200b \ufeff/memory>"),
+        *("< memory >", "<\u00a0memory/>", "< system role='x'>", "<\tme\u200bmory\u200b>"),
+        *("[INST]", "[/INST]", "[ / inst ]", "[\u200bINST]", "[SYSTEM_PROMPT]", "[TOOL_CALLS]"),
+    ],
+)
 def test_no_tag_survives_as_one(tag: str) -> None:
     assert tag not in quote(f"x {tag} y")
-    assert quote("a < b && c <= d, 1<2") == "a < b && c <= d, 1<2"
+
+
+def test_comparisons_and_brackets_of_code_stay_as_they_are() -> None:
+    for text in ("a < b && c > d, e <= f, 1<2", "for (i = 0; i < n; i++) a->b", "list[int], [INSTALL], [1]"):
+        assert quote(text) == text
 
 
 def test_what_is_not_trusted_or_not_open_is_not_offered() -> None:
     assert is_offerable(sample_memory())
     hidden = [sample_memory(origin=origin) for origin in (Origin.TOOL, Origin.FILE, Origin.WEB, Origin.IMPORTED)]
-    hidden.append(sample_memory(sensitivity=Sensitivity.LOCAL_ONLY))
+    hidden += [sample_memory(sensitivity=item) for item in (Sensitivity.PRIVATE, Sensitivity.LOCAL_ONLY)]
     assert not any(map(is_offerable, hidden))
     assert block(hidden) is None
 

@@ -20,7 +20,6 @@ from backstory.domain.memory import (
     Tier,
     confirm,
     forget,
-    is_current,
     reactivate,
     retag,
     revise,
@@ -45,8 +44,6 @@ def test_time_ends_what_is_current_and_nothing_else(status: Status, at_expiry: s
     memory = sample_memory(status=status, expires_at=LATER)
     assert status_at(memory, LATER - timedelta(microseconds=1)) == status
     assert status_name(status_at(memory, LATER)) == at_expiry
-    assert not is_current(memory, LATER)
-    assert is_current(memory, START) == isinstance(status, Active | Conflicted)
 
 
 def test_an_expired_memory_says_since_when() -> None:

@@ -36,7 +36,8 @@ def test_case_dashes_and_blanks_of_a_type_do_not_matter(written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scope", "visibility"), [("global", "global"), ("Project", "project"), (" GLOBAL ", "global")]
+    ("scope", "visibility"),
+    [("global", "global"), ("Project", "project"), (" GLOBAL ", "global"), ("session", "session")],
 )
 def test_the_two_known_scopes_say_who_sees_it(scope: str, visibility: str) -> None:
     assert classify(None, scope) == Classified(visibility=Visibility(visibility))

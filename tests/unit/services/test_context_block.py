@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, SessionId
-from backstory.domain.memory import Sensitivity, Tier
+from backstory.domain.memory import Revision, Sensitivity, Tier, Visibility
 from backstory.domain.provenance import Origin
 from backstory.errors import StoreUnavailable
 from backstory.services.context_block import Context
@@ -82,6 +83,49 @@ def test_a_withdrawn_text_is_never_replayed(shop: Shop) -> None:
     frozen = shop.do(shop.blocks.frozen(M1))
     assert frozen is not None
     assert "did not wait" in (frozen.silent_because or "")
+
+
+def test_imported_look_alikes_do_not_silence_the_users_own(shop: Shop) -> None:
+    shop.say(FACT, pinned=True)
+    for number in range(70):
+        shop.say(f"{FACT} {number}", origin=Origin.IMPORTED, pinned=True, tier=Tier.CORE)
+    assert [item.n for item in block_for(shop, "on which port does the invoice service run?").shown] == [1]
+    assert FACT in (shop.do(shop.blocks.snapshot(shop.model, session=SESSION)) or "")
+    shop.policy = replace(shop.policy, by_recency=True)
+    assert [item.n for item in block_for(shop, "hello").shown] == [1]
+
+
+def test_the_same_words_from_a_file_do_not_silence_the_users_own(shop: Shop) -> None:
+    shop.say(FACT, visibility=Visibility.GLOBAL)
+    shop.say(FACT, origin=Origin.IMPORTED)
+    assert [item.n for item in block_for(shop, "on which port does the invoice service run?").shown] == [1]
+
+
+def test_a_private_memory_is_found_but_never_offered(shop: Shop) -> None:
+    shop.say(FACT, sensitivity=Sensitivity.PRIVATE, pinned=True, tier=Tier.CORE)
+    assert block_for(shop, "on which port does the invoice service run?").text is None
+    assert shop.do(shop.blocks.snapshot(shop.model, session=SESSION)) is None
+    assert shop.found("on which port does the invoice service run?") == [FACT]
+
+
+@pytest.mark.parametrize("sensitivity", [Sensitivity.LOCAL_ONLY, Sensitivity.PRIVATE, None])
+def test_no_frozen_text_shows_a_memory_that_was_closed_or_forgotten(
+    shop: Shop, sensitivity: Sensitivity | None
+) -> None:
+    shop.say(FACT, pinned=True)
+    shop.say("Another fact", pinned=True)
+    freeze(shop, block_for(shop, "invoice service port"))
+    other = freeze(shop, block_for(shop, "another fact"), M2)
+    shop.do(shop.blocks.snapshot(shop.model, session=SESSION))
+    if sensitivity is None:
+        shop.forget(1)
+    else:
+        closed = Revision(sensitivity=sensitivity)
+        shop.do(shop.remember.update("#1", closed, viewer=shop.person, author=Author.USER))
+    assert shop.do(shop.blocks.replay([M1, M2])) == {M2: other}
+    assert FACT not in (shop.do(shop.blocks.snapshot(shop.model, session=SESSION)) or "")
+    shop.undo()
+    assert shop.do(shop.blocks.replay([M1, M2])) == {M2: other}
 
 
 def test_a_snapshot_stays_until_it_is_renewed(shop: Shop) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pytest
 
 from backstory.domain.conversation import FrozenBlock, Message, Part, Role, Session
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.domain.memory import Source
 from backstory.domain.provenance import Origin
-from backstory.services.conversation import CAPTURED_TAG, Captured, Conversations, Prompt
-from backstory.testing.fakes import START
+from backstory.errors import StoreError
+from backstory.services.conversation import CAPTURED_TAG, PART_MAX_CHARS, Captured, Conversations, Prompt
+from backstory.testing.fakes import START, failing_backend
 
 if TYPE_CHECKING:
     from tests.unit.services.conftest import Shop
@@ -87,6 +92,61 @@ def test_evidence_is_kept_without_secrets_private_text_and_our_blocks(shop: Shop
     assert all(gone not in kept for gone in (secret, "mine", "note"))
     assert kept.startswith("key ")
     assert kept.endswith("end")
+
+
+def kept(shop: Shop, *parts: Part) -> tuple[Part, ...]:
+    shop.do(shop.conversations.take_messages([message(*parts, role=Role.ASSISTANT)]))
+    return archived(shop)[0].parts
+
+
+def test_a_text_of_the_largest_size_stays_whole_and_a_larger_one_is_cut_and_says_its_size(shop: Shop) -> None:
+    whole = "x" * PART_MAX_CHARS
+    whole_one, cut_one = kept(shop, part(whole), part("y" * 8_000_000, "p2"))
+    assert whole_one.text == whole
+    assert cut_one.text == "y" * PART_MAX_CHARS + "\n[cut: the whole had 8,000,000 characters]"
+
+
+@pytest.mark.parametrize("masked_before", [0, 2000])
+@pytest.mark.parametrize("end", [PART_MAX_CHARS, PART_MAX_CHARS + 20_000])
+def test_no_half_of_a_secret_is_left_where_a_text_is_cut(shop: Shop, end: int, masked_before: int) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    before = f"{secret}\n" * masked_before  # what is masked becomes shorter and moves the rest
+    text = before + "word " * ((end - len(before)) // 5 - 4) + f"{secret} " + "word " * 20_000
+    (cut,) = kept(shop, part(text))
+    assert "ghp_" not in cut.text
+
+
+def test_large_details_are_cut_and_stay_json(shop: Shop) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    inputs = [f"{secret} {n} " + "word " * 2000 for n in range(500)]
+    (tool,) = kept(shop, Part(id=PartId("p1"), kind="tool", detail=json.dumps({"state": {"input": inputs}})))
+    assert tool.detail is not None
+    assert json.loads(tool.detail)["cut"] > 5_000_000
+    assert len(tool.detail) < 1.2 * PART_MAX_CHARS
+    assert "ghp_" not in tool.detail
+
+
+def test_secrets_are_masked_in_names_too(shop: Shop) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    told = replace(message(Part(id=PartId("p1"), kind="tool", tool=secret)), agent=secret, model=secret)
+    shop.do(shop.conversations.take_messages([told]))
+    session = Session(
+        id=SESSION, project=shop.model.project, host="x", directory=f"/r/{secret}", created_at=START, updated_at=START
+    )
+    shop.do(shop.conversations.take_session(session))
+    assert "ghp_" not in repr(archived(shop))
+    assert "ghp_" not in repr(shop.do(shop.backend.conversations.session(SESSION)))
+
+
+def test_a_capture_that_the_store_failed_is_known_once_and_may_be_repeated(shop: Shop) -> None:
+    working, shop.backend = shop.backend, failing_backend(over=shop.backend)
+    conversations = shop.conversations
+    prompt = Prompt(text="Remember that CI needs arm64 runners.", message=M1, session=SESSION)
+    with pytest.raises(StoreError):
+        shop.do(conversations.capture(prompt, shop.model))
+    assert [conversations.failed(M1), conversations.failed(M1)] == [True, False]
+    shop.backend = working
+    assert len(shop.do(shop.conversations.capture(prompt, shop.model)).remembered) == 1
 
 
 def test_a_message_taken_back_stays_as_marked_evidence(shop: Shop) -> None:

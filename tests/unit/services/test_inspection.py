@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from backstory.domain.conversation import FrozenBlock, Message, Role, ShownMemory
+from backstory.domain.conversation import FrozenBlock, Message, Role, Session, ShownMemory
 from backstory.domain.history import Action, Author
 from backstory.domain.ids import MessageId, SessionId
-from backstory.domain.memory import Expired, Revision, Sensitivity
+from backstory.domain.memory import Expired, Revision, Sensitivity, Visibility
 from backstory.domain.provenance import Provenance
+from backstory.domain.scope import Audience
 from backstory.errors import OutOfScope
 from backstory.testing.fakes import START
 
@@ -89,3 +91,43 @@ def test_counts_are_as_far_as_the_viewer_sees(shop: Shop) -> None:
     assert shop.do(shop.inspection.statistics(shop.model)).current == 1
     counts = shop.do(shop.inspection.statistics(shop.person))
     assert (counts.current, counts.by_state["deleted"]) == (2, 1)
+
+
+def test_a_model_hears_nothing_of_other_projects_sessions(shop: Shop) -> None:
+    message = Message(id=MessageId("m1"), session=SESSION, role=Role.USER, created_at=START)
+    shop.do(shop.backend.conversations.put_messages([message]))
+    for session, project in ((SESSION, shop.model.project), (SessionId("ses-9"), shop.elsewhere.project)):
+        told = Session(id=session, project=project, host="x", directory="/", created_at=START, updated_at=START)
+        shop.do(shop.backend.conversations.put_session(told))
+    memory = shop.say(
+        "everywhere", visibility=Visibility.GLOBAL, provenance=Provenance(session=SESSION, messages=(message.id,))
+    ).memory
+    shown = ShownMemory(memory=memory.id, n=1, score=0.5, reason="words")
+    block = FrozenBlock(
+        message=message.id, session=SESSION, text="x", shown=(shown,), silent_because=None, created_at=START
+    )
+    shop.do(shop.backend.conversations.freeze_block(block))
+    here, away = shop.do(shop.inspection.why("#1", shop.model)), shop.do(shop.inspection.why("#1", shop.elsewhere))
+    assert (here.session is None, len(here.messages), len(here.showings)) == (False, 1, 1)
+    assert (away.session, away.messages, away.showings) == (None, (), ())
+    person = replace(shop.elsewhere, audience=Audience.PERSON)
+    assert len(shop.do(shop.inspection.why("#1", person)).showings) == 1
+    assert shop.do(shop.inspection.recent_blocks(replace(shop.model, session=None))) == [block]
+    assert shop.do(shop.inspection.recent_blocks(replace(person, session=None))) == []
+
+
+def test_history_and_undo_reach_behind_any_number_of_changes_elsewhere(shop: Shop) -> None:
+    shop.say("ours")
+    for number in range(300):
+        shop.say(f"theirs {number}", viewer=shop.elsewhere)
+    assert [change.edits[0].after.content for change in shop.do(shop.inspection.history(shop.person))] == ["ours"]
+    undone = shop.do(shop.remember.undo(None, viewer=shop.model, author=Author.USER))
+    assert [edit.after.content for edit in undone.edits] == ["ours"]
+
+
+def test_a_story_leaves_out_what_else_a_change_touched(shop: Shop) -> None:
+    for text in ("one", "two"):
+        shop.say(text)
+    shop.forget(1, 2)
+    (change, _) = shop.do(shop.inspection.why("#1", shop.person)).changes
+    assert [edit.after.n for edit in change.edits] == [1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backstory.domain.memory import Kind, Sensitivity, Visibility
+from backstory.domain.provenance import Origin
 from backstory.errors import InputError, StoreUnavailable
 from backstory.services.recall import Query
 from backstory.testing.fakes import HashEmbedder, failing_backend
@@ -148,6 +149,26 @@ def test_a_store_that_fails_is_told(shop: Shop) -> None:
     shop.backend = failing_backend(over=shop.backend)
     with pytest.raises(StoreUnavailable):
         shop.ask("invoice")
+
+
+def test_of_those_that_say_the_same_the_most_trusted_is_shown_and_the_others_are_named(shop: Shop) -> None:
+    shop.say("The invoice service runs on port 8443", origin=Origin.IMPORTED)
+    shop.say("the invoice service runs on port 8443.", visibility=Visibility.GLOBAL)
+    shop.say("The invoice service runs on port 8444", visibility=Visibility.GLOBAL)
+    shop.say("Invoice service runs on port 8443", origin=Origin.AGENT)
+    results = shop.ask("which port does the invoice service run on?").results
+    assert {result.memory.n: result.reasons[-1] for result in results if result.memory.n != 3} == {
+        2: "also said in #1, #4"
+    }
+    assert 3 in [result.memory.n for result in results]
+    assert [result.score.total for result in results] == sorted((r.score.total for r in results), reverse=True)
+
+
+def test_what_was_replaced_by_the_same_words_does_not_stand_for_them(shop: Shop) -> None:
+    shop.say("The invoice service runs on port 8443")
+    shop.say("The invoice service runs on port 8443.", supersedes="#1", origin=Origin.AGENT)
+    results = shop.ask("invoice service port", with_superseded=True).results
+    assert [result.memory.n for result in results] == [2]
 
 
 def test_a_very_long_query_is_answered(shop: Shop) -> None:

@@ -42,7 +42,9 @@ def state(shop: Shop, n: int) -> str:
 
 def update(shop: Shop, n: int, **fields: Any) -> Memory:
     call = shop.remember.update(f"#{n}", Revision(**fields), viewer=shop.person, author=Author.USER)
-    return shop.do(call).edits[0].after
+    change = shop.do(call)
+    assert change is not None
+    return change.edits[0].after
 
 
 def test_a_statement_gets_its_place_dates_and_number(shop: Shop) -> None:
@@ -155,6 +157,105 @@ def test_superseding_hides_the_old_and_loses_nothing(shop: Shop) -> None:
     assert (done.memory.n, done.superseded.n, done.change.action) == (2, 1, Action.SUPERSEDE)
     assert shop.stored(1).status == Superseded(by=done.memory.id, since=START)
     assert shop.stored(1).content == "We use npm"
+
+
+def test_a_successor_keeps_readers_pin_and_tier(shop: Shop) -> None:
+    shop.say("We use npm", visibility=Visibility.GLOBAL, pinned=True, tier=Tier.CORE)
+    new = shop.say("We use pnpm", supersedes="#1").memory
+    assert (new.visibility, new.pinned, new.tier) == (Visibility.GLOBAL, True, Tier.CORE)
+    assert shop.found("which package manager do we use, pnpm?", viewer=shop.elsewhere) == ["We use pnpm"]
+    newer = shop.say("We use bun", supersedes="#2", tier=Tier.ARCHIVAL).memory
+    assert (newer.pinned, newer.tier) == (True, Tier.ARCHIVAL)
+
+
+def test_a_successor_is_not_for_fewer_readers(shop: Shop) -> None:
+    shop.say("We use npm", visibility=Visibility.GLOBAL)
+    shop.say("We use make")
+    for n, visibility in ((1, Visibility.PROJECT), (1, Visibility.SESSION), (2, Visibility.SESSION)):
+        with pytest.raises(InputError, match=f"#{n} is for more readers") as caught:
+            shop.say("We use pnpm", supersedes=f"#{n}", visibility=visibility)
+        assert caught.value.field == "visibility"
+    assert shop.say("We use just", supersedes="#2", visibility=Visibility.GLOBAL).memory.n == 3
+
+
+def test_a_successor_of_a_sessions_memory_stays_in_that_session(shop: Shop) -> None:
+    shop.say("on branch x", visibility=Visibility.SESSION)
+    elsewhere = replace(shop.person, session=SessionId("ses-2"))
+    new = shop.say("on branch y", viewer=elsewhere, supersedes="#1").memory
+    assert (new.visibility, new.session) == (Visibility.SESSION, shop.person.session)
+
+
+def test_a_successor_gives_nothing_away(shop: Shop) -> None:
+    shop.say("the phone lies left", sensitivity=Sensitivity.LOCAL_ONLY)
+    assert shop.say("the phone lies right", supersedes="#1").memory.sensitivity is Sensitivity.LOCAL_ONLY
+
+
+def test_a_temporary_memorys_successor_is_temporary(shop: Shop) -> None:
+    shop.say("the vpn is down", expires_in=HOUR)
+    new = shop.say("the vpn is slow", supersedes="#1").memory
+    assert (new.tier, new.expires_at) == (Tier.TEMPORARY, START + HOUR)
+    shop.clock.advance(HOUR)
+    assert shop.say("the vpn is up", supersedes="#2").memory.expires_at == START + HOUR + timedelta(hours=24)
+    assert shop.say("the vpn is up for good", supersedes="#3", tier=Tier.ARCHIVAL).memory.expires_at is None
+
+
+def test_superseding_what_was_superseded_leaves_one_current(shop: Shop) -> None:
+    shop.say("a")
+    shop.say("b", supersedes="#1")
+    shop.say("c", supersedes="#2")
+    done = shop.say("d", supersedes="#1")
+    assert [state(shop, n) for n in (1, 2, 3, 4)] == ["superseded"] * 3 + ["active"]
+    assert shop.stored(3).status == Superseded(by=done.memory.id, since=START)
+    assert done.superseded is not None
+    assert done.superseded.n == 3
+    assert "#1 had been replaced by #3" in done.notes[0]
+
+
+def test_the_heir_is_protected_as_what_it_replaced_was(shop: Shop) -> None:
+    shop.say("a", origin=Origin.WEB)
+    shop.say("b", supersedes="#1")
+    with pytest.raises(OutOfScope, match="#2 was said by the user"):
+        shop.say("c", supersedes="#1", origin=Origin.WEB)
+    shop.say("d", supersedes="#2", sensitivity=Sensitivity.LOCAL_ONLY)
+    with pytest.raises(OutOfScope, match="#1 was replaced already"):
+        shop.say("e", supersedes="#1", origin=Origin.AGENT, viewer=shop.model)
+
+
+def test_no_update_makes_a_duplicate(shop: Shop) -> None:
+    shop.say("fact one")
+    shop.say("fact two")
+    shop.say("fact one", sensitivity=Sensitivity.PRIVATE)
+    with pytest.raises(Conflict, match="#1 says so already"):
+        update(shop, 2, content="Fact  ONE")
+    with pytest.raises(Conflict, match="#1 says so already"):
+        update(shop, 3, sensitivity=Sensitivity.NORMAL)
+    assert update(shop, 1, content="Fact One").content == "Fact One"
+    assert update(shop, 2, content="fact three").content == "fact three"
+
+
+def test_no_undo_makes_a_duplicate(shop: Shop) -> None:
+    shop.say("fact one")
+    forgotten = shop.forget(1)
+    shop.say("fact one")
+    with pytest.raises(Conflict, match="#2 says so already"):
+        shop.undo(forgotten)
+    shop.forget(2)
+    shop.undo(forgotten)
+    assert [state(shop, n) for n in (1, 2)] == ["active", "deleted"]
+
+
+def test_what_somebody_says_between_looking_and_rewording_is_no_duplicate(shop: Shop) -> None:
+    shop.say("fact two")
+    commit = shop.backend.memories.commit
+
+    async def commit_second(change: Change, *, absent: Selection | None = None) -> Change:
+        setattr(shop.backend.memories, "commit", commit)  # noqa: B010
+        shop.say("fact one")
+        return await commit(change, absent=absent)
+
+    setattr(shop.backend.memories, "commit", commit_second)  # noqa: B010
+    with pytest.raises(Conflict):
+        update(shop, 1, content="fact one")
 
 
 def test_outside_text_never_replaces_the_users_words(shop: Shop) -> None:
@@ -333,3 +434,53 @@ def test_a_local_only_memory_does_not_exist_for_a_model(shop: Shop) -> None:
     with pytest.raises(NotFound, match="no memory #1"):
         shop.forget(1, viewer=shop.model)
     assert isinstance(shop.stored(1).status, Active)
+
+
+def test_what_changes_nothing_is_no_change(shop: Shop) -> None:
+    shop.say("a", pinned=True, tags=("x",))
+    same = Revision(content="a", tags=("x",))
+    assert shop.do(shop.remember.update("#1", same, viewer=shop.person, author=Author.USER)) is None
+    assert shop.do(shop.remember.pin("#1", pinned=True, viewer=shop.person, author=Author.USER)) is None
+    with pytest.raises(InputError, match="already"):
+        shop.do(shop.remember.retag("x", " x ", viewer=shop.person, author=Author.USER))
+    assert len(shop.do(shop.backend.memories.history())) == 1
+
+
+def test_forgetting_nothing_is_an_error(shop: Shop) -> None:
+    with pytest.raises(InputError, match="no memory is named"):
+        shop.do(shop.remember.forget([], viewer=shop.person, author=Author.USER))
+
+
+def test_a_reason_never_stops_a_change(shop: Shop) -> None:
+    shop.say("a")
+    reason = "wrong,\nsince " + "the staging cluster moved " * 40
+    change = shop.do(shop.remember.forget(["#1"], viewer=shop.person, author=Author.USER, reason=reason))
+    assert change.reason is not None
+    assert change.reason.startswith("wrong, since the")
+    assert len(change.reason) <= 500
+    assert isinstance(change.edits[0].after.status, Deleted)
+    assert change.edits[0].after.status.reason == change.reason
+
+
+def test_a_forgotten_memory_names_the_change_that_brings_it_back(shop: Shop) -> None:
+    shop.say("a")
+    shop.say("b")
+    undone = shop.do(shop.remember.undo(None, viewer=shop.person, author=Author.USER))
+    with pytest.raises(NotFound, match=f"backstory undo {undone.id}"):
+        shop.do(shop.reference.find("#2", shop.person))
+    shop.do(shop.remember.undo(undone.id, viewer=shop.person, author=Author.USER))
+    assert shop.do(shop.reference.find("#2", shop.person)).content == "b"
+
+
+def test_labels_are_kept_and_renamed_in_one_form(shop: Shop) -> None:
+    stored = shop.say("a", area="/deploy//staging/", tags=("cafe\u0301",)).memory
+    assert (stored.area, stored.tags) == ("deploy/staging", ("café",))
+    change = shop.do(shop.remember.retag("cafe\u0301", "bar", viewer=shop.person, author=Author.USER))
+    assert change is not None
+    assert change.edits[0].after.tags == ("bar",)
+
+
+def test_an_expiry_and_a_sensitivity_can_be_taken_back(shop: Shop) -> None:
+    shop.say("a", expires_in=timedelta(hours=1), sensitivity=Sensitivity.LOCAL_ONLY)
+    memory = update(shop, 1, lasting=True, sensitivity=Sensitivity.NORMAL)
+    assert (memory.tier, memory.expires_at, memory.sensitivity) == (Tier.ARCHIVAL, None, Sensitivity.NORMAL)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backstory.domain.history import Author
+from backstory.domain.history import Author, Change, Edit
 from backstory.domain.memory import Active, Counters, Deleted, Memory, Revision, Sensitivity, Superseded, Visibility
 from backstory.domain.provenance import Origin
-from backstory.errors import InputError
+from backstory.domain.selection import Selection
+from backstory.errors import Conflict, InputError
 from backstory.services.transfer import ImportReport
-from backstory.testing.fakes import START, SequentialIds
+from backstory.testing.fakes import START, SequentialIds, failing_backend, sample_change, sample_memory, ulid
 
 if TYPE_CHECKING:
     from tests.unit.services.conftest import Shop
@@ -87,6 +88,99 @@ def test_a_file_does_not_put_words_into_the_users_mouth(shop: Shop) -> None:
     load(shop, changed([lines[0], lines[2]], content="CI runs hourly", times=times))
     assert (shop.stored(2).content, shop.stored(2).origin) == ("CI runs hourly", Origin.IMPORTED)
     assert counts(load(shop, forged[:2], trusted=True)) == (0, 1, 0)
+
+
+LATER = (START + timedelta(days=1)).isoformat()
+LATER_TIMES = {"learned": START.isoformat(), "updated": LATER, "confirmed": LATER}
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "open": {"sensitivity": "normal"},
+    "everywhere": {"visibility": "global"},
+    "forgotten": {"status": {"state": "deleted", "since": LATER}},
+    "replaced": {"status": {"state": "superseded", "by": ulid(77), "since": LATER}},
+    "unpinned": {"pinned": False},
+    "core": {"tier": "core"},
+    "over": {"expires_at": START.isoformat()},
+    "hidden": {"sensitivity": "local-only"},
+    "for one session": {"visibility": "session", "session": "ses-1"},
+}
+
+
+@pytest.mark.parametrize("fields", OTHERWISE.values(), ids=OTHERWISE)
+@pytest.mark.parametrize("origin", [Origin.USER, Origin.AGENT])
+def test_a_file_decides_neither_how_a_memory_is_offered_nor_to_whom(
+    shop: Shop, origin: Origin, fields: dict[str, Any]
+) -> None:
+    shop.say("The key lies under the mat", origin=origin, pinned=True, sensitivity=Sensitivity.PRIVATE)
+    before = shop.stored(1)
+    forged = changed(export(shop, with_private=True), times=LATER_TIMES, **fields)
+    report = load(shop, forged)
+    assert (counts(report), len(report.refused)) == ((0, 0, 0), 1)
+    assert shop.stored(1) == before
+    assert counts(load(shop, forged, trusted=True)) == (0, 1, 0)
+
+
+def test_what_was_closed_or_forgotten_here_stays_so_whatever_a_newer_file_says(shop: Shop, other: Shop) -> None:
+    shop.say("open there")
+    shop.say("kept there")
+    newer = [*changed(export(shop), times=LATER_TIMES)]
+    newer[2] = json.dumps(json.loads(newer[2]) | {"times": LATER_TIMES})
+    load(other, export(shop))
+    close = Revision(sensitivity=Sensitivity.LOCAL_ONLY)
+    other.do(other.remember.update("#1", close, viewer=other.person, author=Author.USER))
+    other.forget(2)
+    report = load(other, newer)
+    assert (counts(report), len(report.refused)) == ((0, 0, 0), 2)
+    assert other.stored(1).sensitivity is Sensitivity.LOCAL_ONLY
+    assert isinstance(other.stored(2).status, Deleted)
+
+
+def test_two_imports_at_once_find_what_the_other_wrote(shop: Shop, other: Shop) -> None:
+    for text in ("a", "b", "c"):
+        shop.say(text)
+    lines = export(shop)
+    commit = other.backend.memories.commit
+
+    async def commit_second(change: Change, *, absent: Selection | None = None) -> Change:
+        setattr(other.backend.memories, "commit", commit)  # noqa: B010  # the port has no such attribute to set
+        load(other, lines[:3])  # the other process is faster
+        return await commit(change, absent=absent)
+
+    setattr(other.backend.memories, "commit", commit_second)  # noqa: B010
+    report = load(other, lines)
+    assert (counts(report), report.refused, len(report.changes)) == ((1, 0, 2), [], 1)
+
+
+def test_an_import_that_never_gets_a_turn_says_which_lines_are_missing(shop: Shop, other: Shop) -> None:
+    shop.say("a")
+    other.backend = failing_backend(error=lambda: Conflict("too slow"), only="commit", over=other.backend)
+    report = load(other, [*export(shop), "{"])
+    assert (counts(report), report.changes) == ((0, 0, 0), [])
+    assert sorted(text.split(":")[0] for text in report.refused) == ["line 2", "line 3"]
+
+
+def test_an_export_is_of_one_moment(shop: Shop) -> None:
+    memories = [sample_memory(f"fact {number}") for number in range(501)]
+    shop.do(shop.backend.memories.commit(sample_change(1, *(Edit(before=None, after=item) for item in memories))))
+    select, reads = shop.backend.memories.select, list[int]()
+
+    async def select_and_lose_one(selection: Selection, **options: Any) -> list[Memory]:
+        found = await select(selection, **options)
+        reads.append(len(found))
+        if len(reads) <= 2:  # somebody forgets the oldest while the export runs
+            await shop.remember.forget([f"#{len(reads)}"], viewer=shop.person, author=Author.USER)
+        return found
+
+    setattr(shop.backend.memories, "select", select_and_lose_one)  # noqa: B010
+    exported = {json.loads(line).get("content") for line in export(shop)}
+    assert {memory.content for memory in memories} <= exported
+
+
+def test_private_memories_leave_only_when_asked(shop: Shop) -> None:
+    shop.say("open")
+    shop.say("private", sensitivity=Sensitivity.PRIVATE)
+    shop.say("secret", sensitivity=Sensitivity.LOCAL_ONLY)
+    assert [json.loads(line)["content"] for line in export(shop)[1:]] == ["open"]
+    assert [json.loads(line)["content"] for line in export(shop, with_private=True)[1:]] == ["open", "private"]
 
 
 def test_what_is_newer_here_is_kept_and_told(shop: Shop, other: Shop) -> None:

@@ -144,6 +144,12 @@ class _Loaded:
             for text, rows, vector in zip(texts, hidden, vectors, strict=True)
         ]
 
+    def pieces(self, text: _Encoded) -> NDArray[np.float32]:
+        """A row for each word piece of one text."""
+        hidden, _ = self._run([text.ids])
+        rows: NDArray[np.float32] = hidden[0, 1 : len(text.ids) - 1]
+        return rows
+
     def _run(self, rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """What the model makes of each piece, and which pieces are no padding."""
         import numpy as np
@@ -170,6 +176,12 @@ class _Loaded:
         scale = np.abs(projected).max(axis=1, keepdims=True) / 127
         matrix = np.round(projected / np.maximum(scale, 1e-12)).astype(np.int8)
         return WordVectors(words=tuple(text.words), dimension=matrix.shape[1], matrix=matrix.tobytes())
+
+
+def piece_vectors(texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    """What the model makes of each word piece of each text, markers left out. For ``bench/fit_projection.py``."""
+    loaded = _load(None, quick_start=False)
+    return [loaded.pieces(text) for text in loaded.encode(dict(enumerate(texts))).values()]
 
 
 def in_batches(pieces: dict[int, list[int]]) -> Iterator[list[int]]:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from backstory.bootstrap import App
+    from backstory.config import Settings
 
 
 @click.command()
@@ -18,14 +24,27 @@ def bridge() -> None:
     """
     # before numpy loads: its second thread spins after each small product and doubles the CPU time of a recall
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from backstory.bootstrap import open_app
-    from backstory.config import load
+    from backstory.config import load_leniently
     from backstory.entrypoints.opencode.server import serve_stdio
 
-    resolved = load(env=os.environ, project_root=None)
+    resolved, faults = load_leniently(env=os.environ, project_root=None)
     logging.basicConfig(
         stream=sys.stderr,
         level=resolved.settings.log.level.upper(),
         format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s",
     )
-    serve_stdio(open_app(resolved.settings))
+    for fault in faults:
+        logging.getLogger(__name__).warning("event=setting_left_out reason=%s", fault)
+    serve_stdio(_open(resolved.settings))
+
+
+def _open(settings: Settings) -> App:
+    """The application; without an embedder where that one lacks a setting."""
+    from backstory.bootstrap import open_app
+    from backstory.errors import ConfigError
+
+    try:
+        return open_app(settings)
+    except ConfigError as error:
+        logging.getLogger(__name__).warning("event=no_embedder reason=%s", error)
+        return open_app(replace(settings, embedder=replace(settings.embedder, provider="none")))

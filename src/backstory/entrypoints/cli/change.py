@@ -37,7 +37,7 @@ def forget(
     """
     if bool(refs) == (match is not None):
         raise click.UsageError("name the memories, or give --match", click.get_current_context())
-    with here.opened() as desk:
+    with here.opened(writing=not dry_run) as desk:
         from backstory.domain.history import Author
 
         named = refs if match is None else _matching(desk, match, every=every)
@@ -58,10 +58,13 @@ def pin(here: Invocation, ref: str, off: bool) -> None:
 
     A pinned memory never fades, and every session starts with it.
     """
-    with here.opened() as desk:
+    with here.opened(writing=True) as desk:
         from backstory.domain.history import Author
 
         change = drive(desk.app.remember.pin(ref, pinned=not off, viewer=desk.viewer, author=Author.USER))
+        if change is None:
+            here.out.nothing(f"The memory is {'not pinned' if off else 'pinned'} already; nothing was changed.")
+            return
         _tell(here, desk, "Unpinned" if off else "Pinned", change)
 
 
@@ -74,7 +77,7 @@ def retag(here: Invocation, old: str, new: str, dry_run: bool) -> None:
 
     On every memory that can be changed from here: this project's and global ones.
     """
-    with here.opened() as desk:
+    with here.opened(writing=not dry_run) as desk:
         from backstory.domain.history import Author
 
         if dry_run:
@@ -96,7 +99,7 @@ def undo(here: Invocation, change_id: str | None) -> None:
     The newest one made in this project, or CHANGE, as `backstory history` names it. What was changed again since cannot
     be taken back.
     """
-    with here.opened() as desk:
+    with here.opened(writing=True) as desk:
         from backstory.domain.history import Author
         from backstory.domain.ids import ChangeId
 

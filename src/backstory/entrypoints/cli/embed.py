@@ -15,7 +15,7 @@ from backstory.services.maintenance import EmbeddingReport
 @command("embed")
 @click.option("--quiet", is_flag=True, help="Print nothing, and leave the work to another process that is at it.")
 def embed(here: Invocation, quiet: bool) -> None:
-    """Embed memories, so that recall finds them by meaning.
+    """Embed memories and what was said in sessions, so that recall finds them by meaning.
 
     Run this after you changed the embedder or imported memories; after `backstory remember`, and in OpenCode, it is
     done in the background. Safe to stop at any moment.
@@ -42,9 +42,14 @@ def _tell(here: Invocation, report: EmbeddingReport) -> None:
     if report.stopped_because is not None:
         from backstory.errors import ModelUnavailable
 
-        raise ModelUnavailable(f"{report.embedded} memories were embedded, then it stopped: {report.stopped_because}")
+        raise ModelUnavailable(
+            f"{report.embedded} memories and {report.passages} passages of sessions were embedded, then it stopped: {report.stopped_because}"
+        )
     if here.out.as_json:
-        here.out.json({"model": report.model, "embedded": report.embedded, "dropped": report.dropped})
+        here.out.json(
+            {"model": report.model, "embedded": report.embedded, "passages": report.passages, "dropped": report.dropped}
+        )
         return
     dropped = f"; dropped {report.dropped} vectors of former models" if report.dropped else ""
-    here.out.lines([(f"Embedded {report.embedded} memories with {report.model}{dropped}.", "plain")])
+    said = f" and {report.passages} passages of sessions" if report.passages else ""
+    here.out.lines([(f"Embedded {report.embedded} memories{said} with {report.model}{dropped}.", "plain")])

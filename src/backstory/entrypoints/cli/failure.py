@@ -7,6 +7,7 @@ import traceback
 
 import click
 
+from backstory.entrypoints.cli.output import ResultLost, for_terminal
 from backstory.entrypoints.errors import UNEXPECTED, USAGE, Failure, failure_of
 from backstory.errors import BackstoryError
 
@@ -22,6 +23,9 @@ def explain(error: Exception, *, verbose: bool) -> Failure:
             return _usage(error)
         case click.ClickException():
             return Failure(type="InputError", message=error.format_message(), exit_code=USAGE)
+        case ResultLost():
+            message = f"standard output did not take the result ({error}); what the command had to do is done"
+            return Failure(type="ResultLost", message=message, exit_code=UNEXPECTED)
         case OSError():
             return Failure(type="OSError", message=_sentence(error), exit_code=UNEXPECTED)
         case _:
@@ -38,7 +42,7 @@ def tell(failure: Failure, *, as_json: bool) -> None:
         sys.stderr.write(json.dumps({"error": failure.as_json()}) + "\n")
     else:
         hint = f"\n  {failure.hint}" if failure.hint else ""
-        sys.stderr.write(f"backstory: {failure.message}{hint}\n")
+        sys.stderr.write(f"backstory: {for_terminal(failure.message)}{hint}\n")
     sys.stderr.flush()
 
 

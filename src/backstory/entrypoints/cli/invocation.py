@@ -29,9 +29,10 @@ class Desk:
     ``missing`` tells that there is no store yet, and an empty one stands in for it.
     """
 
-    def __init__(self, app: App, viewer: Viewer, *, missing: bool) -> None:
+    def __init__(self, app: App, viewer: Viewer, project: Project, *, missing: bool) -> None:
         self.app = app
         self.viewer = viewer
+        self.project = project
         self.missing = missing
 
     def projects(self) -> Mapping[ProjectId, Project]:
@@ -82,16 +83,22 @@ class Invocation:
 
     @contextmanager
     def opened(
-        self, *, create: bool = False, lexical: bool = False, all_projects: bool = False, one_shot: bool = True
+        self,
+        *,
+        create: bool = False,
+        writing: bool = False,
+        lexical: bool = False,
+        all_projects: bool = False,
+        one_shot: bool = True,
     ) -> Iterator[Desk]:
         """The store, for as long as the command uses it.
 
         Without ``create``, a store that is not there is not made: an empty one that keeps nothing stands in for it, so
-        that a newcomer hears "nothing here yet" instead of an error. ``lexical`` spares the embedder; ``one_shot`` says
-        that it is used once.
+        that a newcomer hears "nothing here yet" instead of an error. A command that is not ``writing`` writes nothing,
+        not even that it has seen the folder. ``lexical`` spares the embedder; ``one_shot`` says that it is used once.
         """
         from backstory.bootstrap import open_app
-        from backstory.domain.scope import Audience
+        from backstory.domain.scope import Audience, Viewer
 
         mode: dict[str, object] = {"recall.mode": "lexical"} if lexical else {}
         resolved = self.settings_with(mode) if lexical else self.resolved
@@ -103,8 +110,9 @@ class Invocation:
         settings = self.settings_with(mode | {"store.url": "memory"}).settings if missing else resolved.settings
         app = open_app(settings, one_shot=one_shot, create=create)
         try:
-            viewer = drive(app.viewer(self.folder, audience=Audience.PERSON, all_projects=all_projects))
-            yield Desk(app, viewer, missing=missing)
+            project = drive(app.project(self.folder, register=create or writing))
+            viewer = Viewer(project=project.id, audience=Audience.PERSON, all_projects=all_projects)
+            yield Desk(app, viewer, project, missing=missing)
         finally:
             drive(app.close())
 

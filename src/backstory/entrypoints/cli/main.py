@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from backstory.entrypoints.cli.command import Group
+from backstory.entrypoints.cli.output import ResultLost, flush
 
 PROGRAM = "backstory"
 COMPLETION_VARIABLE = "_BACKSTORY_COMPLETE"
@@ -101,13 +102,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _print_anything()
     try:
         code = _run(args.copy() or ["--help"])
-        sys.stdout.flush()
+        flush()
     except click.exceptions.Exit as end:
         return end.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except BrokenPipeError:
-        return _reader_is_gone()
+        _leave_output()
+        return _broken_pipe()
+    except ResultLost as error:
+        _leave_output()
+        return _fail(error, args)
     except Exception as error:
         return _fail(error, args)
     return code
@@ -147,15 +152,18 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
-def _reader_is_gone() -> int:
-    """Standard output leads nowhere from now on, so that closing it at exit cannot fail again."""
+def _broken_pipe() -> int:
     from backstory.entrypoints.errors import BROKEN_PIPE
 
+    return BROKEN_PIPE
+
+
+def _leave_output() -> None:
+    """Standard output leads nowhere from now on, so that closing it at exit cannot fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError, ValueError):
         os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-    return BROKEN_PIPE
 
 
 def _fail(error: Exception, args: Sequence[str]) -> int:

@@ -20,6 +20,11 @@ _LEAST_CELLS = 12
 """The narrowest a wide column gets; on a terminal too small for that, lines wrap."""
 _GAP = 2
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+_HIDDEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+    "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+)
+"""Signs that show nothing or turn the reading direction, and joiners beside a plain letter or nothing."""
 
 
 class Output:
@@ -35,12 +40,14 @@ class Output:
         import json
 
         text = json.dumps(value, indent=2, ensure_ascii=not _takes_everything(sys.stdout.encoding))
-        sys.stdout.write(text + "\n")
+        if self.is_terminal:
+            text = _HIDDEN.sub(_json_escape, text)
+        write(text + "\n")
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Print lines, each in its tone."""
         for text, tone in lines:
-            sys.stdout.write(self._styled(text, tone) + "\n")
+            write(self._styled(text, tone) + "\n")
 
     def table(self, table: Table) -> None:
         """Print a table: for a person with a head, cut to the width of the terminal; in a pipe, cells between tabs."""
@@ -53,12 +60,19 @@ class Output:
             self.lines([(head, "strong"), *((row, "plain") for row in rows)])
         else:
             for row in table.rows:
-                sys.stdout.write("\t".join(map(_one_line, row)) + "\n")
+                write("\t".join(map(_one_line, row)) + "\n")
+
+    def nothing(self, text: str) -> None:
+        """Say that there was nothing to do; as JSON, a change that is null."""
+        if self.as_json:
+            self.json({"change": None, "message": text})
+        else:
+            self.lines([(text, "plain")])
 
     def note(self, text: str) -> None:
         """Tell something beside the result, on standard error."""
-        sys.stdout.flush()
-        sys.stderr.write(f"backstory: {_without_controls(text)}\n")
+        flush()
+        sys.stderr.write(f"backstory: {for_terminal(text)}\n")
 
     def warn(self, warnings: Sequence[str]) -> None:
         """Tell what is wrong with the settings."""
@@ -68,9 +82,35 @@ class Output:
     def _styled(self, text: str, tone: Tone) -> str:
         if not self.is_terminal:
             return text
-        text = _without_controls(text)
+        text = for_terminal(text)
         code = _CODES[tone]
         return f"\x1b[{code}m{text}\x1b[0m" if code and text and self.is_coloured else text
+
+
+def write(text: str) -> None:
+    """Write to standard output. Raises ResultLost where it takes no more."""
+    with _or_lost():
+        sys.stdout.write(text)
+
+
+def flush() -> None:
+    """Write out what is held back. Raises ResultLost where standard output takes no more."""
+    with _or_lost():
+        sys.stdout.flush()
+
+
+class ResultLost(Exception):
+    """Standard output did not take the result. What the command had to do is done."""
+
+
+@contextmanager
+def _or_lost() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ResultLost(error.strerror or str(error)) from error
 
 
 @contextmanager
@@ -92,7 +132,8 @@ def _laid_out(table: Table, *, terminal_cells: int) -> Iterator[str]:
     """The lines of a table, head first. Narrow columns keep their width up to a limit; the wide ones share the rest."""
     from rich.cells import cell_len  # some characters take two cells, some none
 
-    rows = [[column.title for column in table.columns], *([_one_line(cell) for cell in row] for row in table.rows)]
+    cells_of = [[for_terminal(_one_line(cell)) for cell in row] for row in table.rows]
+    rows = [[column.title for column in table.columns], *cells_of]
     natural = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
     wide = [position for position, column in enumerate(table.columns) if column.is_wide]
     cells = [size if position in wide else min(size, _NARROW_CELLS) for position, size in enumerate(natural)]
@@ -114,6 +155,26 @@ def _fitted(text: str, *, cells: int, right: bool) -> str:
     if size > cells:
         return set_cell_size(text, cells - 1) + "…"
     return " " * (cells - size) + text if right else text + " " * (cells - size)
+
+
+def for_terminal(text: str) -> str:
+    """Text as a person can trust it on a terminal: nothing moves the cursor, turns the direction or stands unseen.
+
+    Direction marks and signs without width are shown as escapes, such as ``\\u202e``; the two joiners only where they
+    join nothing, since scripts and emoji need them.
+    """
+    text = _without_controls(text)
+    return text if text.isascii() else _HIDDEN.sub(_escape, text)
+
+
+def _escape(sign: re.Match[str]) -> str:
+    code = ord(sign[0])
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _json_escape(sign: re.Match[str]) -> str:
+    units = sign[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def _one_line(text: str) -> str:

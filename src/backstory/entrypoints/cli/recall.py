@@ -13,8 +13,10 @@ from backstory.entrypoints.cli.standard_input import text_of
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
+    from backstory.domain.time_range import TimeRange
     from backstory.domain.vocabulary import Classified
     from backstory.entrypoints.cli.invocation import Desk, Invocation
+    from backstory.services.evidence import EvidenceFound
     from backstory.services.recall import Recalled
 
 NOTHING_YET = "there is no memory here yet; `backstory remember` stores the first"
@@ -27,6 +29,15 @@ NOTHING_YET = "there is no memory here yet; `backstory remember` stores the firs
 @click.option("--all-projects", is_flag=True, help="Search other projects' memories too.")
 @click.option("--superseded", is_flag=True, help="Also find what was replaced since.")
 @click.option("--lexical", is_flag=True, help="Search by words alone; starts fastest.")
+@click.option(
+    "--in",
+    "where",
+    type=click.Choice(["memories", "evidence", "all"]),
+    default="memories",
+    show_default=True,
+    help="Where to look: memories, what was said in sessions, or both.",
+)
+@click.option("--session", metavar="ID", help="Only what was said in this session; with --in evidence or all.")
 def recall(
     here: Invocation,
     query: tuple[str, ...],
@@ -39,42 +50,89 @@ def recall(
     all_projects: bool,
     superseded: bool,
     lexical: bool,
+    where: str,
+    session: str | None,
 ) -> None:
     """Find memories that answer QUERY, best first.
 
     They are found by meaning and by words, and each comes with the reasons. With - or in a pipe the query is read from
     standard input; an empty one gives the newest. When nothing is good enough, it says why and still exits with 0.
+
+    With --in evidence, the messages of earlier sessions are searched instead, and quoted with what stands beside them.
+    Of the filters, --since and --until count there. With --in all the two lists come one after the other.
     """
     text = text_of(query, field="query") or ""
     with here.opened(lexical=lexical, all_projects=all_projects) as desk:
+        learned = learned_range(since, until, now=desk.app.clock.now())
+        limit = desk.app.settings.recall.limit if limit is None else limit
+        found = _evidence(desk, text, limit, learned, session, lexical) if where != "memories" else None
+        if where == "evidence":
+            assert found is not None
+            _show_evidence(here, found)
+            return
         from backstory.services.recall import Query
 
         request = Query(
             text=text,
             viewer=desk.viewer,
-            limit=desk.app.settings.recall.limit if limit is None else limit,
+            limit=limit,
             tags=tag,
             kinds=kinds_of(kind),
             area=area,
-            learned=learned_range(since, until, now=desk.app.clock.now()),
+            learned=learned,
             with_superseded=superseded,
             lexical_only=lexical,
         )
         recalled = drive(desk.app.recall.recall(request))
         if desk.missing:
             recalled = replace(recalled, silent_because=NOTHING_YET, skipped=())
-        _show(here, desk, recalled)
+        _show(here, desk, recalled, found)
 
 
-def _show(here: Invocation, desk: Desk, recalled: Recalled) -> None:
+def _evidence(
+    desk: Desk, text: str, limit: int, said: TimeRange | None, session: str | None, lexical: bool
+) -> EvidenceFound:
+    from backstory.domain.ids import SessionId
+
+    return drive(
+        desk.app.evidence.search(
+            text,
+            viewer=desk.viewer,
+            limit=limit,
+            session=None if session is None else SessionId(session),
+            said=said,
+            lexical_only=lexical,
+        )
+    )
+
+
+def _show_evidence(here: Invocation, found: EvidenceFound) -> None:
+    if here.out.as_json:
+        from backstory.entrypoints.shapes import evidence_shape, recalled_shape
+        from backstory.services.recall import Recalled
+
+        unasked = Recalled(silent_because="memories were not searched")
+        here.out.json(recalled_shape(unasked, {}) | evidence_shape(found))
+        return
+    from backstory.entrypoints.render import evidence_lines
+
+    here.out.lines(evidence_lines(found))
+    if found.skipped is not None:
+        here.out.note(f"meaning was not searched: {found.skipped}")
+
+
+def _show(here: Invocation, desk: Desk, recalled: Recalled, found: EvidenceFound | None) -> None:
     projects = desk.projects() if recalled.results else {}
     if here.out.as_json:
-        from backstory.entrypoints.shapes import recalled_shape
+        from backstory.entrypoints.shapes import evidence_shape, recalled_shape
 
-        here.out.json(recalled_shape(recalled, projects))
+        here.out.json(recalled_shape(recalled, projects) | ({} if found is None else evidence_shape(found)))
         return
     from backstory.entrypoints.render import recalled_lines
 
     here.out.lines(recalled_lines(recalled, projects, desk.viewer.project))
     for skipped in recalled.skipped:
         here.out.note(f"{skipped.part} was not searched: {skipped.reason}")
+    if found is not None:
+        here.out.lines([("", "plain"), ("Said in sessions", "strong")])
+        _show_evidence(here, found)

@@ -103,8 +103,10 @@ def remember(
 @click.option("--core", is_flag=True, help="Always offer it, not only when it fits.")
 @click.option("--archival", is_flag=True, help="Offer it when it fits.")
 @click.option("--expires", type=DURATION, metavar="LENGTH", help="For how long from now it is true: 90m, 24h, 7d.")
+@click.option("--no-expiry", is_flag=True, help="True for good, however it was stored.")
 @click.option("--private", is_flag=True, help="Mark it as private.")
 @click.option("--local-only", is_flag=True, help="Show it to people here only.")
+@click.option("--normal", is_flag=True, help="Neither private nor local-only any more.")
 @click.option("--reason", metavar="TEXT", help="Why; kept in the history.")
 def update(
     here: Invocation,
@@ -119,8 +121,10 @@ def update(
     core: bool,
     archival: bool,
     expires: timedelta | None,
+    no_expiry: bool,
     private: bool,
     local_only: bool,
+    normal: bool,
     reason: str | None,
 ) -> None:
     """Change memory REF.
@@ -131,6 +135,8 @@ def update(
     """
     from backstory.domain.memory import Revision, Tier
 
+    _refuse_both("--expires", expires is not None, "--no-expiry", no_expiry)
+    _refuse_both("--normal", normal, "--private or --local-only", private or local_only)
     place = _place(kind, scope, everywhere=False)
     fields = Revision(
         kind=place.kind,
@@ -139,13 +145,14 @@ def update(
         tags=tag or (() if no_tags else None),
         issue=issue,
         tier=Tier.CORE if core else Tier.ARCHIVAL if archival else None,
-        sensitivity=_sensitivity(private=private, local_only=local_only) if private or local_only else None,
+        sensitivity=_sensitivity(private=private, local_only=local_only) if private or local_only or normal else None,
+        lasting=no_expiry,
     )
     names_something = fields != Revision() or expires is not None
     content = text_of(text, field="content") if text or not names_something else None
     if not names_something:
         content = _needed(content)
-    with here.opened() as desk:
+    with here.opened(writing=True) as desk:
         from dataclasses import replace
 
         from backstory.domain.history import Author
@@ -153,6 +160,9 @@ def update(
         until = None if expires is None else desk.app.clock.now() + expires
         revision = replace(fields, content=content, expires_at=until)
         change = drive(desk.app.remember.update(ref, revision, viewer=desk.viewer, author=Author.USER, reason=reason))
+        if change is None:
+            here.out.nothing("The memory says so already; nothing was changed.")
+            return
         if here.out.as_json:
             from backstory.entrypoints.shapes import change_shape
 
@@ -162,6 +172,11 @@ def update(
 
             here.out.lines(changed_lines("Updated", [edit.after for edit in change.edits]))
         embed_in_background(here, desk)
+
+
+def _refuse_both(one: str, is_one: bool, other: str, is_other: bool) -> None:
+    if is_one and is_other:
+        raise click.UsageError(f"{one} and {other} contradict each other", click.get_current_context())
 
 
 def _needed(content: str | None) -> str:

@@ -49,7 +49,7 @@ class Status:
 
     version: str
     store: StoreStatus
-    project: Project | None
+    project: Project
     statistics: Statistics
     meaning: Meaning
     blocks: Sequence[FrozenBlock]
@@ -79,14 +79,13 @@ def status(here: Invocation) -> None:
 def _look(here: Invocation, desk: Desk) -> Status:
     from backstory.__about__ import __version__
 
-    project = desk.viewer.project
     return Status(
         version=__version__,
         store=_store(here, desk),
-        project=desk.projects().get(project) if project is not None else None,
+        project=desk.project,
         statistics=drive(desk.app.inspection.statistics(desk.viewer)),
         meaning=_meaning(desk.app),
-        blocks=drive(desk.app.inspection.recent_blocks(limit=_BLOCKS)),
+        blocks=drive(desk.app.inspection.recent_blocks(desk.viewer, limit=_BLOCKS)),
         warnings=here.resolved.warnings,
     )
 

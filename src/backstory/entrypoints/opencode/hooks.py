@@ -5,34 +5,48 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import anyio.to_thread
 
 from backstory.__about__ import __version__
 from backstory.adapters.project_folder import project_root
 from backstory.bootstrap import App
 from backstory.codecs.record import format_time
-from backstory.config import load
+from backstory.config import load_leniently
 from backstory.domain.conversation import Message, Role, Session
 from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.markup import unwrap
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.opencode import protocol
+from backstory.entrypoints.opencode.handshake import FILE as HANDSHAKE_FILE
 from backstory.entrypoints.opencode.host_messages import to_message, to_part, to_session
+from backstory.entrypoints.opencode.unkept import Unkept
 from backstory.entrypoints.tools import Call, find_tool, manifest, run_tool
-from backstory.errors import BackstoryError, StoreError
-from backstory.services.conversation import Prompt
+from backstory.errors import BackstoryError, StoreError, StoreUnavailable
+from backstory.services.conversation import Captured, Prompt
 
 log = logging.getLogger(__name__)
 
-HANDSHAKE_FILE = "opencode-handshake.json"
 HELPER_TITLE = "backstory-helper"
 MAX_ROLES = 2000
 CATCH_UP_BATCH = 20  # messages cleaned and stored before requests get their turn
+MAX_FAULTS = 3  # told of wrong settings; the log has all
+
+# How long a store that another process keeps busy is waited for, within what the plugin waits for each.
+HELLO_WAIT = timedelta(seconds=3)
+SNAPSHOT_WAIT = timedelta(milliseconds=150)
+COMPACTING_WAIT = timedelta(milliseconds=300)
+TOOL_WAIT = timedelta(seconds=8)
+EVENT_WAIT = timedelta(seconds=60)
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 GiveWay = Callable[[], Awaitable[None]]
@@ -68,6 +82,9 @@ class Hooks:
         self._answering: dict[str, bool] = {}  # user message -> whether the plugin has given up on its answer
         self._thawed: set[str] = set()
         self._roles: OrderedDict[str, Role] = OrderedDict()
+        self._faults: dict[str, list[str]] = {}  # directory -> what nobody was told yet about its settings
+        self._store_takes_events = True
+        self.unkept = Unkept(self._capture)
 
     async def hello(self, params: protocol.Hello) -> dict[str, Any]:
         """The plugin has loaded: leave a note that proves it, tell which tools there are, and open what the first
@@ -76,7 +93,8 @@ class Hooks:
         self._leave(params.directory)
         app = self._app_in(params.directory)
         try:
-            (await self._place(params.directory)).app.prompts  # noqa: B018 - imports what it is made of
+            with self._app.waiting(HELLO_WAIT):
+                (await self._place(params.directory)).app.prompts  # noqa: B018 - imports what it is made of
         except StoreError as error:
             log.error("event=no_store directory=%s reason=%s", params.directory, error)
         return {"protocol": protocol.PROTOCOL, "version": __version__, "manifest": manifest(app.settings)}
@@ -86,7 +104,10 @@ class Hooks:
         self._leave(params.directory)
 
     async def chat_message(self, params: protocol.ChatMessage) -> dict[str, Any]:
-        """What goes beside a user's message. A sub-agent's messages get nothing; a setting lets them be captured."""
+        """What goes beside a user's message. A sub-agent's messages get nothing; a setting lets them be captured.
+
+        A busy store is waited for until half of the deadline is over; what it could not take is tried again later.
+        """
         app = self._app_in(params.directory)
         if params.child and not app.settings.opencode.subagents:
             return {"block": None}
@@ -97,23 +118,43 @@ class Hooks:
             agent=params.agent,
             typed=params.typed,
             author=Author.AGENT if params.child else Author.USER,
+            notes=() if params.child else (*self._untold_faults(params.directory), *self.unkept.notes(params.session)),
         )
         self._answering[params.message] = False
         try:
-            place = await self._place(params.directory)
-            if params.child:
-                await place.app.conversations.capture(prompt, place.viewer(params.session))
-                return {"block": None}
-            block = await place.app.prompts.take(prompt, place.viewer(params.session))
-            if self._answering.get(params.message):  # delivered twice, the other delivery may be done
-                await place.app.blocks.withdraw(prompt.message)
+            with self._app.waiting(timedelta(milliseconds=app.settings.context.deadline_ms) / 2):
+                block = await self._take(prompt, params)
         except StoreError as error:
             log.warning("event=prompt_without_store session=%s reason=%s", params.session, error)
-            block = app.prompts.without_store(prompt)
+            block = None if params.child else app.prompts.without_store(prompt)
+            if isinstance(error, StoreUnavailable) and app.conversations.asks(prompt):
+                self.unkept.add(params.directory, prompt)
         finally:
             self._answering.pop(params.message, None)
         self._changed()
         return {"block": block}
+
+    async def _take(self, prompt: Prompt, params: protocol.ChatMessage) -> str | None:
+        place = await self._place(params.directory)
+        if params.child:
+            await place.app.conversations.capture(prompt, place.viewer(params.session))
+            return None
+        block = await place.app.prompts.take(prompt, place.viewer(params.session))
+        if place.app.conversations.failed(prompt.message):
+            self.unkept.add(params.directory, prompt)
+        if self._answering.get(params.message):  # delivered twice, the other delivery may be done
+            await place.app.blocks.withdraw(prompt.message)
+        return block
+
+    async def _capture(self, directory: str, prompt: Prompt) -> Captured:
+        """Capture anew what the store could not take."""
+        place = await self._place(directory)
+        try:
+            captured = await place.app.conversations.capture(prompt, place.viewer(prompt.session))
+        finally:
+            place.app.conversations.failed(prompt.message)  # known
+        self._changed()
+        return captured
 
     async def dropped(self, params: protocol.Dropped) -> None:
         """The plugin did not wait. The answer may be frozen already, or still be on its way."""
@@ -129,19 +170,25 @@ class Hooks:
 
     async def snapshot(self, params: protocol.InSession) -> dict[str, Any]:
         """The constant text of a session."""
-        place = await self._place(params.directory)
-        viewer = place.viewer(params.session)
-        return {"text": await place.app.blocks.snapshot(viewer, session=SessionId(params.session))}
+        with self._app.waiting(SNAPSHOT_WAIT):
+            place = await self._place(params.directory)
+            viewer = place.viewer(params.session)
+            return {"text": await place.app.blocks.snapshot(viewer, session=SessionId(params.session))}
 
     async def compacting(self, params: protocol.InSession) -> dict[str, Any]:
         """A compaction begins: the next request may have a new snapshot."""
-        place = await self._place(params.directory)
-        await place.app.blocks.renew_snapshot(SessionId(params.session))
+        with self._app.waiting(COMPACTING_WAIT):
+            place = await self._place(params.directory)
+            await place.app.blocks.renew_snapshot(SessionId(params.session))
         self._thawed.add(params.session)
         return {"context": []}
 
     async def tool(self, params: protocol.ToolCall) -> dict[str, Any]:
         """The model calls a tool."""
+        with self._app.waiting(TOOL_WAIT):
+            return await self._tool(params)
+
+    async def _tool(self, params: protocol.ToolCall) -> dict[str, Any]:
         place = await self._place(params.directory)
         tool = find_tool(params.name)
         if tool is None:
@@ -160,7 +207,20 @@ class Hooks:
         return {"output": answer.text, "title": answer.title, "metadata": {"failed": answer.failed}}
 
     async def event(self, params: protocol.Event) -> None:
-        """Something happened: keep it as evidence."""
+        """Something happened: keep it as evidence.
+
+        A busy store is waited for. What could not be kept all the same is caught up when its session is next idle.
+        """
+        try:
+            with self._app.waiting(EVENT_WAIT if self._store_takes_events else timedelta(0)):
+                await self._event(params)
+        except StoreUnavailable:
+            self._store_takes_events = False  # the next ones are tried, but do not pile up meanwhile
+            self._seen.discard(_session_of(params.properties))
+            raise
+        self._store_takes_events = True
+
+    async def _event(self, params: protocol.Event) -> None:
         place = await self._place(params.directory)
         properties = params.properties
         if params.type == "session.compacted":
@@ -174,6 +234,7 @@ class Hooks:
                 await self._session_deleted(place, properties)
             case "session.idle":
                 await self._catch_up(place, properties.get("sessionID"), child=params.child)
+                self._changed()  # what was said in the turn is embedded now that nobody waits
             case "message.updated":
                 await self._message(place, properties, child=params.child)
             case "message.part.updated":
@@ -184,13 +245,21 @@ class Hooks:
                 await place.app.conversations.part_removed(PartId(str(properties.get("partID"))))
 
     def _app_in(self, directory: str) -> App:
-        """The application under the settings of a folder. Raises ConfigError for a user's setting that is wrong."""
+        """The application under the settings of a folder. A user's setting that is wrong is left out, and told."""
         if directory not in self._apps:
-            resolved = load(env=os.environ, project_root=project_root(Path(directory)))
-            for warning in resolved.warnings:
+            resolved, faults = load_leniently(env=os.environ, project_root=project_root(Path(directory)))
+            self._faults[directory] = list(faults)
+            for warning in (*faults, *resolved.warnings):
                 log.warning("event=setting_ignored directory=%s reason=%s", directory, warning)
             self._apps[directory] = self._app.with_settings(resolved.settings)
         return self._apps[directory]
+
+    def _untold_faults(self, directory: str) -> list[str]:
+        """Sentences about wrong settings, for the first prompt after they were read."""
+        faults = self._faults.pop(directory, [])
+        return [
+            f"A setting of Backstory is wrong and left out, tell the user: {fault}" for fault in faults[:MAX_FAULTS]
+        ]
 
     async def _place(self, directory: str) -> Place:
         app = self._app_in(directory)
@@ -265,7 +334,7 @@ class Hooks:
         history = await self._ask("host.messages", {"directory": place.directory, "session": session})
         if not isinstance(history, list):
             return
-        messages = self._read_history(place, history, child=child)
+        messages = await anyio.to_thread.run_sync(partial(self._read_history, place, history, child=child))
         for start in range(0, len(messages), CATCH_UP_BATCH):
             await self._give_way()
             await place.app.conversations.take_messages(messages[start : start + CATCH_UP_BATCH])
@@ -294,11 +363,20 @@ class Hooks:
         try:
             folder = self._app.settings.data_dir
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary = folder / f"{HANDSHAKE_FILE}.{os.getpid()}"
-            temporary.write_text(json.dumps(note), encoding="utf-8")
-            temporary.replace(folder / HANDSHAKE_FILE)
+            with tempfile.NamedTemporaryFile(  # which nobody else may read: it names the person's folders
+                "w", dir=folder, prefix=f"{HANDSHAKE_FILE}.", encoding="utf-8", delete=False
+            ) as temporary:
+                json.dump(note, temporary)
+            Path(temporary.name).replace(folder / HANDSHAKE_FILE)
         except (OSError, BackstoryError) as error:
             log.warning("event=handshake_not_noted reason=%s", error)
+
+
+def _session_of(properties: Mapping[str, Any]) -> SessionId:
+    """The session an event tells of; empty if it does not say."""
+    places = (properties, properties.get("info"), properties.get("part"))
+    named = (place.get("sessionID") for place in places if isinstance(place, Mapping))
+    return SessionId(next((name for name in named if isinstance(name, str)), ""))
 
 
 def _refused(text: str) -> dict[str, Any]:

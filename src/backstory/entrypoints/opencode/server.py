@@ -77,11 +77,13 @@ class Bridge:
         try:
             async with anyio.create_task_group() as background:
                 background.start_soon(self._embed_in_background)
+                background.start_soon(self._hooks.unkept.keep_trying)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._take_events, events_out)
                     async with events_in:
                         await self._read(tasks, events_in)
                     self._release_questions()
+                    tasks.start_soon(self._hooks.unkept.try_all)
                     tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_WITHIN_S
                 background.cancel_scope.cancel()
         finally:
@@ -200,6 +202,7 @@ class Bridge:
     async def _embed_in_background(self) -> None:
         """Load the model before the first prompt needs it, then give new memories their vectors as they come."""
         await anyio.to_thread.run_sync(_warm_rules)
+        await self._refresh_evidence()
         if self._app.embedder is None:
             log.info("event=lexical_only reason=%s", self._app.no_embedder)
             return
@@ -207,7 +210,7 @@ class Bridge:
         while True:
             self._embed_wanted = anyio.Event()
             try:
-                report = await self._app.maintenance.embed_missing()
+                report = await self._app.maintenance.embed_missing(give_way=self._give_way)
             except BackstoryError as error:
                 log.warning("event=embedding_skipped reason=%s", error)
             except Exception:
@@ -217,6 +220,12 @@ class Bridge:
                     log.warning("event=embedding_stopped reason=%s", report.stopped_because)
             await self._embed_wanted.wait()
             await anyio.sleep(EMBED_AFTER_S)  # several memories of one turn are embedded together
+
+    async def _refresh_evidence(self) -> None:
+        try:
+            await self._app.maintenance.refresh_evidence()
+        except BackstoryError as error:
+            log.warning("event=evidence_not_refreshed reason=%s", error)
 
     async def _warm_up(self) -> None:
         assert self._app.embedder is not None

@@ -31,9 +31,10 @@ async def forget(arguments: ForgetArguments, call: Call) -> Answer:
     )
     gone = [f"#{edit.after.n}" for edit in change.edits if isinstance(edit.after.status, Deleted)]
     back = [f"#{edit.after.n}" for edit in change.edits if not isinstance(edit.after.status, Deleted)]
-    said = f"Forgot {', '.join(gone)}; `backstory undo` brings it back."
+    it = "it" if len(gone) == 1 else "them"
+    said = f"Forgot {', '.join(gone)}; `backstory undo {change.id}` brings {it} back."
     if back:
-        said += f" {', '.join(back)} had been replaced by it and is current again."
+        said += f" {', '.join(back)} had been replaced by {it} and {'is' if len(back) == 1 else 'are'} current again."
     return Answer(text=said, title=", ".join(gone))
 
 

@@ -61,21 +61,24 @@ async def inspect(arguments: InspectArguments, call: Call) -> Answer:
 async def _why(ref: str, call: Call) -> Answer:
     story = await call.app.inspection.why(ref, call.viewer)
     names = await project_names(call.app)
-    lines = [memory_lines(story.memory, here=call.viewer.project, names=names), *_source(story)]
+    lines = [memory_lines(story.memory, here=call.viewer.project, names=names), *_source(story, call)]
     for change in story.changes:
         reason = f", because {quote(change.reason)}" if change.reason else ""
         lines.append(f"- {change.at:%Y-%m-%d %H:%M} {change.action.value} by {change.author.value}{reason}")
     for showing in story.showings[:5]:
-        lines.append(f"- shown {showing.block.created_at:%Y-%m-%d %H:%M} in session {showing.block.session}: "
+        lines.append(f"- shown {showing.block.created_at:%Y-%m-%d %H:%M} in session {quote(showing.block.session)}: "
                      f"{quote(showing.reason)} (score {showing.score:.2f})")  # fmt: skip
+    if not story.showings and story.memory.counters.surfaced:
+        lines.append(f"- shown {story.memory.counters.surfaced} times, not beside messages of this project's sessions")
     return Answer(text="\n".join(lines), title=f"#{story.memory.n}")
 
 
-def _source(story: Story) -> list[str]:
+def _source(story: Story, call: Call) -> list[str]:
     memory = story.memory
     lines = [f"status {status_name(story.status)}; {memory.source.value}, from {memory.origin.value}"]
-    if memory.provenance.session:
-        lines.append(f"learned in session {memory.provenance.session}")
+    source = memory.provenance.session
+    if source is not None and (story.session is not None or source == call.viewer.session):
+        lines.append(f"learned in session {quote(source)}")
     for message in story.messages:
         text = truncate_chars(typed_text(message), QUOTE_CHARS)
         lines.append(f"source, {message.role.value} on {message.created_at:%Y-%m-%d %H:%M}: “{quote(text)}”")
@@ -97,11 +100,11 @@ async def _tags(call: Call, limit: int) -> Answer:
 
 
 async def _shown(call: Call, limit: int) -> Answer:
-    blocks = await call.app.inspection.recent_blocks(session=call.viewer.session, limit=limit)
+    blocks = await call.app.inspection.recent_blocks(call.viewer, limit=limit)
     lines = []
     for block in blocks:
         shown = "; ".join(f"#{item.n} ({quote(item.reason)})" for item in block.shown)
-        lines.append(f"- {block.created_at:%Y-%m-%d %H:%M}: {shown or 'nothing, ' + (block.silent_because or '')}")
+        lines.append(f"- {block.created_at:%Y-%m-%d %H:%M}: {shown or 'nothing, ' + quote(block.silent_because or '')}")
     return Answer(text="\n".join(lines) or "Nothing was looked up in this session yet.", title="shown")
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from backstory.domain.dates import parse_range
 from backstory.domain.vocabulary import classify
+from backstory.entrypoints.tools.evidence import MOST_QUOTED, evidence_answer
 from backstory.entrypoints.tools.say import memory_lines, project_names
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
 from backstory.services.recall import Query, Recalled
@@ -36,6 +37,9 @@ class RecallArguments(Arguments):
     until: str | None = Field(default=None, description="Learned up to then.")
     all_projects: bool = Field(default=False, description="Other projects' memories too.")
     superseded: bool = Field(default=False, description="Also what was replaced since.")
+    where: Literal["memories", "evidence", "all"] = Field(
+        default="memories", description="evidence: messages of earlier sessions, verbatim; all: both."
+    )
 
 
 async def recall(arguments: RecallArguments, call: Call) -> Answer:
@@ -57,8 +61,15 @@ async def recall(arguments: RecallArguments, call: Call) -> Answer:
         learned=learned,
         with_superseded=arguments.superseded,
     )
-    recalled = await call.app.recall.recall_and_count(query)
-    return await _answer(recalled, call)
+    answers = []
+    if arguments.where != "evidence":
+        answers.append(await _answer(await call.app.recall.recall_and_count(query), call))
+    if arguments.where != "memories":
+        found = await call.app.evidence.search(
+            query.text, viewer=query.viewer, limit=min(arguments.limit, MOST_QUOTED), said=learned
+        )
+        answers.append(evidence_answer(found))
+    return Answer(text="\n\n".join(a.text for a in answers), title=", ".join(a.title for a in answers))
 
 
 async def _answer(recalled: Recalled, call: Call) -> Answer:

@@ -38,7 +38,7 @@ class RememberArguments(Arguments):
     scope: str | None = Field(
         default=None,
         description="project (default): only here. global: true in every project, such as the user's tools and tastes."
-        " Anything else is a topic path inside the project, such as deploy/staging.",
+        " session: only in this conversation. Anything else is a topic path in the project, such as deploy/staging.",
     )
     tags: list[str] | None = Field(default=None, description="Up to 10 short labels.")
     issue: str | None = Field(default=None, description="Issue or ticket this belongs to.")

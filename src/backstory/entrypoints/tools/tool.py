@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from backstory.bootstrap import App
+from backstory.domain.context_block import quote
 from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.provenance import Provenance
 from backstory.domain.scope import Viewer
@@ -97,10 +98,33 @@ def _parse(tool: Tool, arguments: object) -> Arguments:
     if not isinstance(given, Mapping):
         raise InputError(f"the arguments must be an object, not {type(arguments).__name__}", field="arguments")
     renamed = {tool.arguments.older_names.get(name, name): value for name, value in given.items() if value is not None}
+    renamed = _without_blanks(renamed, tool.arguments)
     try:
         return tool.arguments.model_validate(renamed)
     except ValidationError as error:
         raise _as_input_error(error) from error
+
+
+def _without_blanks(given: Mapping[str, Any], arguments: type[Arguments]) -> dict[str, Any]:  # Any: not parsed yet
+    """The arguments without those that models fill in blank for "not given"; one that is needed stays, to be refused.
+
+    Blank entries of lists go too; a list that was empty from the start says "none" and stays.
+    """
+    kept = {}
+    for name, value in given.items():
+        field = arguments.model_fields.get(name)
+        is_optional = field is not None and not field.is_required()
+        if isinstance(value, list):
+            entries = [item for item in value if not _is_blank(item)]
+            if entries or not value or not is_optional:
+                kept[name] = entries
+        elif not (is_optional and _is_blank(value)):
+            kept[name] = value
+    return kept
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _as_input_error(error: ValidationError) -> InputError:
@@ -114,7 +138,8 @@ def _as_input_error(error: ValidationError) -> InputError:
 
 
 def _failure(text: str) -> Answer:
-    return Answer(text=text, title="not done", failed=True)
+    """What a failure tells (names, texts, arguments) may be anybody's words: they cannot break out of its line."""
+    return Answer(text=quote(text), title="not done", failed=True)
 
 
 def _slim(node: Any, definitions: Mapping[str, Any]) -> Any:  # Any: JSON of any shape

@@ -22,7 +22,7 @@ class UpdateArguments(Arguments):
     id: int | str = Field(description="#number of the memory, or a piece of its text that fits only this one.")
     content: str | None = Field(default=None, description="The new text, whole.")
     kind: str | None = Field(default=None, description="The new kind.")
-    scope: str | None = Field(default=None, description="project, global, or a topic path.")
+    scope: str | None = Field(default=None, description="project, global, session, or a topic path.")
     tags: list[str] | None = Field(default=None, description="The new labels, all of them.")
     issue: str | None = Field(default=None, description="The new issue.")
     reason: str | None = Field(default=None, description="Why, for the history.")
@@ -46,6 +46,8 @@ async def update(arguments: UpdateArguments, call: Call) -> Answer:
     change = await call.app.remember.update(
         str(arguments.id), revision, viewer=call.viewer, author=Author.AGENT, reason=arguments.reason
     )
+    if change is None:
+        return Answer(text="The memory says so already; nothing was changed.", title="nothing to change")
     memory = change.edits[0].after
     return Answer(text=f"Updated #{memory.n}. The former text is kept in its history.", title=f"#{memory.n}")
 

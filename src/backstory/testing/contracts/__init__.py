@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from backstory.testing.contracts.checks import Check, Checks, MakeBackend
 from backstory.testing.contracts.conversation_store import CONVERSATION_STORE_CHECKS
+from backstory.testing.contracts.evidence_index import EVIDENCE_INDEX_CHECKS
 from backstory.testing.contracts.memory_store import MEMORY_STORE_CHECKS
 from backstory.testing.contracts.project_registry import PROJECT_REGISTRY_CHECKS
 from backstory.testing.contracts.selections import SELECTION_CHECKS
@@ -20,11 +21,13 @@ BACKEND_CHECKS: tuple[Check, ...] = (
     *TEXT_INDEX_CHECKS,
     *VECTOR_INDEX_CHECKS,
     *CONVERSATION_STORE_CHECKS,
+    *EVIDENCE_INDEX_CHECKS,
 )
 
 __all__ = [
     "BACKEND_CHECKS",
     "CONVERSATION_STORE_CHECKS",
+    "EVIDENCE_INDEX_CHECKS",
     "MEMORY_STORE_CHECKS",
     "PROJECT_REGISTRY_CHECKS",
     "SELECTION_CHECKS",

@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Role, Session, ShownMemory
+from backstory.domain.history import WITHHELD, Edit
 from backstory.domain.ids import MemoryId, MessageId, PartId, SessionId
+from backstory.domain.memory import Deleted, Sensitivity, Superseded
 from backstory.testing.contracts.checks import Checks, MakeBackend
-from backstory.testing.fakes import ORCHARD, START, ulid
+from backstory.testing.fakes import ORCHARD, START, add_memories, sample_change, sample_memory, ulid
 
 CONVERSATION_STORE_CHECKS = Checks()
 S1, S2 = SessionId("ses-1"), SessionId("ses-2")
@@ -174,6 +176,63 @@ async def recent_blocks_come_newest_first_silent_ones_included(make: MakeBackend
     assert await store.recent_blocks() == [silent, block(M1), other]
     assert await store.recent_blocks(limit=1) == [silent]
     assert await store.recent_blocks(session=S2) == [other]
+
+
+@CONVERSATION_STORE_CHECKS
+async def blocks_are_found_by_their_project_and_by_what_they_show(make: MakeBackend) -> None:
+    store = make().conversations
+    await store.put_session(replace(SESSION, project=ORCHARD))
+    await store.put_session(replace(SESSION, id=S2, project=None))
+    shown = tuple(ShownMemory(memory=MemoryId(ulid(n)), n=n, score=0.5, reason="words") for n in (7, 8, 7))
+    here, there = block(M1, shown=shown), block(M2, session=S2, shown=shown[:1], created_at=START + SECOND)
+    unknown = block(MessageId("msg-3"), session=SessionId("never told"), shown=(), created_at=START - SECOND)
+    for item in (here, there, unknown):
+        await store.freeze_block(item)
+    assert await store.recent_blocks(project=ORCHARD) == [here]
+    assert await store.recent_blocks(showing=MemoryId(ulid(7))) == [there, here]
+    assert await store.recent_blocks(showing=MemoryId(ulid(8))) == [here]
+    assert await store.recent_blocks(showing=MemoryId(ulid(7)), session=S1) == [here]
+    await store.withdraw_block(M1, because="too late")
+    assert await store.recent_blocks(showing=MemoryId(ulid(7))) == [there]
+
+
+@CONVERSATION_STORE_CHECKS
+async def no_frozen_text_shows_what_a_change_withholds(make: MakeBackend) -> None:
+    backend = make()
+    store = backend.conversations
+    memories = await add_memories(backend.memories, *(sample_memory(text) for text in ("a", "b", "c", "d", "e")))
+    for memory in memories:
+        shown = (ShownMemory(memory=memory.id, n=memory.n, score=0.5, reason="words"),)
+        await store.freeze_block(block(MessageId(memory.content), shown=shown))
+        await store.freeze_snapshot(
+            FrozenSnapshot(session=SessionId(memory.content), text="text", shown=(memory.id,), created_at=START)
+        )
+    a, b, c, d, e = memories
+    afters = (
+        replace(a, status=Deleted(since=START)),
+        replace(b, sensitivity=Sensitivity.LOCAL_ONLY),
+        replace(c, sensitivity=Sensitivity.PRIVATE),
+        replace(d, status=Superseded(by=e.id, since=START)),
+        replace(e, pinned=True),
+    )
+    edits = [Edit(before=before, after=after) for before, after in zip(memories, afters, strict=True)]
+    await backend.memories.commit(sample_change(99, *edits))
+    blocks = await store.blocks([MessageId(name) for name in "abcde"])
+    told = [(item.text, item.silent_because) for item in blocks.values()]
+    assert told == [("", WITHHELD)] * 3 + [("<b>…</b>", None)] * 2
+    assert [item.shown[0].memory for item in blocks.values()] == [memory.id for memory in memories]
+    assert [name for name in "abcde" if await store.snapshot(SessionId(name)) is not None] == ["d", "e"]
+    assert await store.recent_blocks(showing=a.id) == [blocks[MessageId("a")]]
+
+
+@CONVERSATION_STORE_CHECKS
+async def messages_are_found_by_their_ids(make: MakeBackend) -> None:
+    store = make().conversations
+    other = replace(MESSAGE, id=M2, session=S2)
+    await store.put_messages([replace(MESSAGE, parts=(part("p1"),)), other])
+    found = await store.find_messages([M2, MessageId("unknown"), M1, M2])
+    assert found == [other, replace(MESSAGE, parts=(part("p1"),))]
+    assert await store.find_messages([]) == []
 
 
 @CONVERSATION_STORE_CHECKS

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from backstory.domain.history import Action, Author, Edit
-from backstory.domain.ids import ChangeId, MemoryId, SessionId
+from backstory.domain.history import Action, Author, Edit, in_sight, touched
+from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
 from backstory.domain.memory import (
     Conflicted,
     Counters,
     Deleted,
     Memory,
+    Sensitivity,
     Superseded,
+    Visibility,
 )
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
@@ -319,3 +321,50 @@ async def closing_twice_is_fine(make: MakeBackend) -> None:
     await add_memories(store, sample_memory())
     await store.close()
     await store.close()
+
+
+@MEMORY_STORE_CHECKS
+async def a_change_without_edits_is_refused(make: MakeBackend) -> None:
+    store = make().memories
+    await expect_error(InputError, store.commit(sample_change(1)))
+    assert await store.history() == []
+
+
+@MEMORY_STORE_CHECKS
+async def a_viewer_sees_the_changes_of_what_was_always_in_its_sight(make: MakeBackend) -> None:
+    store = make().memories
+    elsewhere = ProjectId(ulid(9, series=2))
+    samples = (
+        sample_memory("ours"),
+        sample_memory("theirs", project=elsewhere),
+        sample_memory("everybody's", visibility=Visibility.GLOBAL, project=None),
+        sample_memory("of a session", visibility=Visibility.SESSION, session=SessionId("ses-7")),
+        sample_memory("for people", sensitivity=Sensitivity.LOCAL_ONLY),
+        sample_memory("hidden later"),
+        sample_memory("moved here", project=elsewhere),
+    )
+    stored = [(await add_memories(store, memory, first_change=n))[0] for n, memory in enumerate(samples, start=1)]
+    hidden = replace(stored[5], sensitivity=Sensitivity.LOCAL_ONLY)
+    moved = replace(stored[6], project=ORCHARD)
+    await store.commit(sample_change(8, Edit(before=stored[5], after=hidden)))
+    await store.commit(sample_change(9, Edit(before=stored[6], after=moved)))
+    both = [Edit(before=memory, after=replace(memory, pinned=True)) for memory in stored[:2]]
+    await store.commit(sample_change(10, *both))
+    viewers = [
+        Viewer(project=project, session=session, audience=audience, all_projects=wide)
+        for project in (ORCHARD, elsewhere, None)
+        for session in (SessionId("ses-7"), None)
+        for audience in Audience
+        for wide in (False, True)
+    ]
+    everything_told = await store.history()
+    current = await store.get([memory.id for memory in samples])
+    for viewer in viewers:
+        meant = [change for change in everything_told if in_sight(change, current, viewer)]
+        assert await store.history(viewer=viewer) == meant
+        assert await store.history(viewer=viewer, limit=2) == meant[:2]
+        assert await store.history(viewer=viewer, memory=stored[0].id) == [
+            change for change in meant if stored[0].id in touched(change)
+        ]
+    model = Viewer(project=ORCHARD)
+    assert [change.edits[0].after.content for change in await store.history(viewer=model)] == ["everybody's", "ours"]

@@ -55,3 +55,15 @@ async def strangers_have_projects_of_their_own(make: MakeBackend) -> None:
     registry = make().projects
     for new_id, alias in ((FIRST, "dir:a"), (SECOND, "dir:A"), (THIRD, "dir:a/")):
         assert (await registry.identify(sighting("same name", alias), now=START, new_id=new_id)).id == new_id
+
+
+@PROJECT_REGISTRY_CHECKS
+async def finding_answers_as_identifying_would_and_keeps_nothing(make: MakeBackend) -> None:
+    registry = make().projects
+    assert await registry.find(sighting("shop", "dir:a")) is None
+    assert await registry.projects() == {}
+    shop = await registry.identify(sighting("shop", "dir:a"), now=START, new_id=FIRST)
+    moved = await registry.find(sighting("market", "git:a", "dir:a"))
+    assert moved == Project(id=FIRST, name="shop", root="/repo/market")
+    assert await registry.projects() == {FIRST: shop}
+    assert await registry.find(sighting("clone", "git:a")) is None

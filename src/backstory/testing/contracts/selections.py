@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from backstory.domain.ids import MemoryId, ProjectId, SessionId
 from backstory.domain.memory import Conflicted, Deleted, Kind, Memory, Sensitivity, Superseded, Tier, Visibility
+from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, WITH_SUPERSEDED, Selection
 from backstory.domain.time_range import TimeRange
@@ -138,7 +139,14 @@ async def an_area_holds_what_is_below_it(make: MakeBackend) -> None:
     assert await texts(store, seen(area="deploy")) == ["in deploy", "in deploy/staging"]
     assert await texts(store, seen(area="dépl/oy")) == ["in dépl/oy", "in dépl/oy/x"]
     assert await texts(store, seen(area="a%")) == ["in a%", "in a%/b"]
-    assert await texts(store, seen(area="")) == []
+    assert await texts(store, seen(area=" /de\u0301pl/oy// ")) == ["in dépl/oy", "in dépl/oy/x"]
+    assert len(await texts(store, seen(area=""))) == len(areas)
+
+
+@SELECTION_CHECKS
+async def labels_are_looked_for_in_the_form_in_which_they_are_kept(make: MakeBackend) -> None:
+    store = await filled(make, sample_memory("tagged", tags=("café",)), sample_memory("plain"))
+    assert await texts(store, seen(tags=(" cafe\u0301 ",))) == ["tagged"]
 
 
 @SELECTION_CHECKS
@@ -166,6 +174,19 @@ async def labels_select_exactly(make: MakeBackend) -> None:
     assert await texts(store, seen(pinned=False)) == ["core", "global", "private"]
     assert await texts(store, seen(visibility=Visibility.GLOBAL)) == ["global"]
     assert await texts(store, seen(sensitivity=Sensitivity.PRIVATE)) == ["private"]
+
+
+@SELECTION_CHECKS
+async def what_may_be_offered_unasked_is_open_and_said_by_people_or_the_agent(make: MakeBackend) -> None:
+    store = await filled(
+        make,
+        *(sample_memory(origin.value, origin=origin) for origin in Origin),
+        sample_memory("private", sensitivity=Sensitivity.PRIVATE),
+        sample_memory("secret", sensitivity=Sensitivity.LOCAL_ONLY),
+    )
+    assert await texts(store, seen(PERSON, offerable=True)) == ["user", "agent"]
+    others = ["tool", "file", "web", "imported", "peer", "private", "secret"]
+    assert await texts(store, seen(PERSON, offerable=False)) == others
 
 
 @SELECTION_CHECKS

@@ -164,6 +164,17 @@ async def common_words_are_dropped_while_rarer_ones_remain(make: MakeBackend) ->
     assert (await backend.text.search_text(["helm", "crowd"], HERE, limit=9)).dropped == {"helm"}
 
 
+@TEXT_INDEX_CHECKS
+async def the_newest_memories_stand_for_a_word_that_is_everywhere(make: MakeBackend) -> None:
+    backend = make()
+    memories = [sample_memory("helm " * (n % 7 + 1) + str(n)) for n in range(COMMON_FROM_DOCUMENTS)]
+    elsewhere = [sample_memory(f"helm elsewhere {n}", project=CROWD) for n in range(20)]
+    change = sample_change(1, *(Edit(before=None, after=memory) for memory in (*memories, *elsewhere)))
+    await backend.memories.commit(change)
+    newest = [memory.id for memory in memories[-9:]][::-1]
+    assert [hit.id for hit in (await backend.text.search_text(["helm"], HERE, limit=9)).hits] == newest
+
+
 async def _forget(backend: Backend, memory: Memory, *, change: int) -> None:
     gone = replace(memory, status=Deleted(since=START))
     await backend.memories.commit(

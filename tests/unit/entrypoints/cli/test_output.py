@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from contextlib import redirect_stdout
 
@@ -99,3 +100,24 @@ def test_nothing_is_counted_out_loud_where_nobody_looks(capsys: pytest.CaptureFi
     with output.counting("Importing", "lines", shown=True) as advance:
         advance(3)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+def test_a_terminal_shows_what_turns_the_direction_or_stands_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = "\u202e\u200b\U000e0041d\u200de"
+    shown = "\\u202e\\u200b\\U000e0041d\\u200de"
+    assert printed(lambda out: out.lines([(hidden, "plain")])) == shown + "\n"
+    monkeypatch.setenv("COLUMNS", "60")
+    assert shown in printed(
+        lambda out: out.table(Table(columns=[Column("x", is_wide=True)], rows=[[hidden]], empty=""))
+    )
+    needed = "👩\u200d🔧 می\u200cخواهم"
+    assert printed(lambda out: out.lines([(needed, "plain")])) == needed + "\n"
+
+
+@pytest.mark.usefixtures("at_a_terminal")
+def test_json_at_a_terminal_has_them_in_its_own_escapes() -> None:
+    value = {"a": "x\u202ey\U000e0041é"}
+    text = printed(lambda out: out.json(value))
+    assert "\\u202ey\\udb40\\udc41é" in text
+    assert json.loads(text) == value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
+from backstory.adapters.stores.memory.evidence import InMemoryEvidenceIndex
 from backstory.adapters.stores.memory.memories import InMemoryMemories, InMemoryProjects
 from backstory.adapters.stores.memory.search import InMemoryTextIndex, InMemoryVectorIndex
 from backstory.ports.backend import Backend
@@ -12,11 +13,13 @@ __all__ = ["open_memory_store"]
 
 def open_memory_store() -> Backend:
     """A new, empty backend."""
-    memories = InMemoryMemories()
+    conversations = InMemoryConversations()
+    memories = InMemoryMemories(conversations)
     return Backend(
         memories=memories,
         text=InMemoryTextIndex(memories),
         vectors=InMemoryVectorIndex(memories),
-        conversations=InMemoryConversations(),
+        conversations=conversations,
+        evidence=InMemoryEvidenceIndex(conversations),
         projects=InMemoryProjects(),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Session
-from backstory.domain.ids import MessageId, PartId, SessionId
+from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
 
 
 class InMemoryConversations:
@@ -77,6 +77,20 @@ class InMemoryConversations:
         meant.sort(key=lambda message: (message.created_at, message.id))
         return [replace(message, parts=self._parts_of(message.id)) for message in meant[offset : offset + limit]]
 
+    def told(self) -> list[Message]:
+        """Every message that was not taken back, with its parts, by time and id; for the index beside this."""
+        standing = [message for message in self._messages.values() if message.removed_at is None]
+        standing.sort(key=lambda message: (message.created_at, message.id))
+        return [replace(message, parts=self._parts_of(message.id)) for message in standing]
+
+    def known(self, session_id: SessionId) -> Session | None:
+        """The session, for the index beside this."""
+        return self._sessions.get(session_id)
+
+    async def find_messages(self, messages: Sequence[MessageId]) -> list[Message]:
+        found = (self._messages[message] for message in dict.fromkeys(messages) if message in self._messages)
+        return [replace(message, parts=self._parts_of(message.id)) for message in found]
+
     async def count_messages(self) -> int:
         return len(self._messages)
 
@@ -90,8 +104,21 @@ class InMemoryConversations:
     async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:
         return {message: self._blocks[message] for message in messages if message in self._blocks}
 
-    async def recent_blocks(self, *, session: SessionId | None = None, limit: int = 20) -> list[FrozenBlock]:
-        meant = [block for block in self._blocks.values() if session is None or block.session == session]
+    async def recent_blocks(
+        self,
+        *,
+        session: SessionId | None = None,
+        project: ProjectId | None = None,
+        showing: MemoryId | None = None,
+        limit: int = 20,
+    ) -> list[FrozenBlock]:
+        meant = [
+            block
+            for block in self._blocks.values()
+            if (session is None or block.session == session)
+            and (project is None or self._is_of(block.session, project))
+            and (showing is None or any(item.memory == showing for item in block.shown))
+        ]
         return sorted(meant, key=lambda block: (block.created_at, block.message), reverse=True)[:limit]
 
     async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:
@@ -102,6 +129,18 @@ class InMemoryConversations:
 
     async def thaw_snapshot(self, session_id: SessionId) -> None:
         self._snapshots.pop(session_id, None)
+
+    def withdraw_showing(self, memories: Sequence[MemoryId], *, because: str) -> None:
+        """Empty the blocks and let go of the snapshots that show one of the memories; for the memories beside this."""
+        hidden = set(memories)
+        for message, block in self._blocks.items():
+            if block.text and any(item.memory in hidden for item in block.shown):
+                self._blocks[message] = replace(block, text="", silent_because=because)
+        self._snapshots = {key: kept for key, kept in self._snapshots.items() if hidden.isdisjoint(kept.shown)}
+
+    def _is_of(self, session_id: SessionId, project: ProjectId) -> bool:
+        session = self._sessions.get(session_id)
+        return session is not None and session.project == project
 
     def _parts_of(self, message: MessageId) -> tuple[Part, ...]:
         parts = [part for owner, part in self._parts.values() if owner == message]

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from backstory.domain.history import Change, Edit, touched
+from backstory.adapters.stores.memory.conversation import InMemoryConversations
+from backstory.domain.history import WITHHELD, Change, Edit, check_not_empty, in_sight, touched, withheld
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.project import Project, ProjectSighting
+from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection, selects
 from backstory.errors import Conflict
 from backstory.ports.store import Capabilities, Order, Use
@@ -20,7 +22,8 @@ class InMemoryMemories:
     """The MemoryStore in a dict. ``rows`` is for the indexes beside it, and so is ``text_since``: the revision with
     which a memory's searchable text last changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, conversations: InMemoryConversations) -> None:
+        self._conversations = conversations
         self.rows: dict[MemoryId, Memory] = {}
         self.text_since: dict[MemoryId, int] = {}
         self._changes: list[Change] = []
@@ -48,6 +51,7 @@ class InMemoryMemories:
         return sum(selects(selection, memory) for memory in self.rows.values())
 
     async def commit(self, change: Change, *, absent: Selection | None = None) -> Change:
+        check_not_empty(change)
         if change.key is not None:
             for earlier in self._changes:
                 if earlier.key == change.key:
@@ -62,11 +66,18 @@ class InMemoryMemories:
             self._check(edit)
         committed = replace(change, edits=tuple(self._write(edit) for edit in change.edits))
         self._changes.append(committed)
+        self._conversations.withdraw_showing(withheld(change), because=WITHHELD)
         return committed
 
-    async def history(self, *, memory: MemoryId | None = None, limit: int = 50) -> list[Change]:
-        newest_first = sorted(self._changes, key=lambda change: (change.at, change.id), reverse=True)
-        return [change for change in newest_first if memory is None or memory in touched(change)][:limit]
+    async def history(
+        self, *, memory: MemoryId | None = None, viewer: Viewer | None = None, limit: int = 50
+    ) -> list[Change]:
+        meant = [
+            change
+            for change in self._changes
+            if (memory is None or memory in touched(change)) and (viewer is None or in_sight(change, self.rows, viewer))
+        ]
+        return sorted(meant, key=lambda change: (change.at, change.id), reverse=True)[:limit]
 
     async def change(self, change_id: ChangeId) -> Change | None:
         return next((change for change in self._changes if change.id == change_id), None)
@@ -133,6 +144,10 @@ class InMemoryProjects:
         for alias in sighting.aliases:
             self._aliases.setdefault(alias, project_id)
         return self._projects[project_id]
+
+    async def find(self, sighting: ProjectSighting) -> Project | None:
+        known = next((self._aliases[alias] for alias in sighting.aliases if alias in self._aliases), None)
+        return None if known is None else replace(self._projects[known], root=sighting.root)
 
     async def projects(self) -> Mapping[ProjectId, Project]:
         return dict(self._projects)

@@ -21,6 +21,7 @@ from backstory.ports.index import (
     WordAgreement,
     affordable,
     check_length,
+    is_common,
 )
 from backstory.ports.models import EmbeddingModel, Vector, WordVectors
 
@@ -43,7 +44,10 @@ class InMemoryTextIndex:
         wanted, dropped = affordable(frequency, documents=len(counts))
         rarity = {token: 1.0 / frequency[token] for token in wanted}
         matching = [hit for hit in hits if not rarity.keys().isdisjoint(hit.matched)]
-        matching.sort(key=lambda hit: (-sum(rarity.get(token, 0.0) for token in hit.matched), hit.id))
+        if any(is_common(frequency[token], documents=len(counts)) for token in wanted):
+            matching.sort(key=lambda hit: -self._memories.rows[hit.id].n)
+        else:
+            matching.sort(key=lambda hit: (-sum(rarity.get(token, 0.0) for token in hit.matched), hit.id))
         total = sum(held.total() for held in counts.values())
         return TextSearch(
             hits=matching[:limit],

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from backstory.adapters.stores.sqlite.connection import Connection
+from backstory.adapters.stores.sqlite.filters import Where
+from backstory.adapters.stores.sqlite.passages import index_message, index_part, unindex
 from backstory.adapters.stores.sqlite.rows import dump, from_us, from_us_or_none, to_us, to_us_or_none
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Role, Session, ShownMemory
+from backstory.domain.evidence_passages import PassageLimits
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
 
 _SESSION = "id, project, host, directory, parent, title, created_us, updated_us, deleted_us"
@@ -20,10 +23,11 @@ _BLOCK = "message, session, text, shown, silent, created_us"
 
 
 class SqliteConversations:
-    """The ConversationStore over one connection."""
+    """The ConversationStore over one connection. Each write keeps the passages of evidence in step."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, limits: PassageLimits) -> None:
         self._connection = connection
+        self._limits = limits
 
     async def put_session(self, session: Session) -> None:
         statement = (
@@ -53,19 +57,32 @@ class SqliteConversations:
     async def put_messages(self, messages: Sequence[Message]) -> None:
         def work(raw: sqlite3.Connection) -> None:
             for message in messages:
-                _put_message(raw, message)
+                _put_message(raw, message, self._limits)
 
         await self._connection.write(work)
 
     async def put_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
-        await self._connection.write(lambda raw: _put_part(raw, part, message, session))
+        def work(raw: sqlite3.Connection) -> None:
+            _put_part(raw, part, message, session)
+            index_part(raw, part.id, self._limits)
+
+        await self._connection.write(work)
 
     async def mark_removed(self, message: MessageId, *, at: datetime) -> None:
         statement = "UPDATE messages SET removed_us = coalesce(removed_us, ?) WHERE id = ?"
-        await self._connection.write(lambda raw: raw.execute(statement, (to_us(at), message)))
+
+        def work(raw: sqlite3.Connection) -> None:
+            raw.execute(statement, (to_us(at), message))
+            unindex(raw, "message", message)
+
+        await self._connection.write(work)
 
     async def remove_part(self, part: PartId) -> None:
-        await self._connection.write(lambda raw: raw.execute("DELETE FROM parts WHERE id = ?", (part,)))
+        def work(raw: sqlite3.Connection) -> None:
+            raw.execute("DELETE FROM parts WHERE id = ?", (part,))
+            unindex(raw, "part", part)
+
+        await self._connection.write(work)
 
     async def messages(self, session_id: SessionId, *, limit: int = 1000, offset: int = 0) -> list[Message]:
         statement = f"SELECT {_MESSAGE} FROM messages WHERE session = ? ORDER BY created_us, id LIMIT ? OFFSET ?"
@@ -74,6 +91,16 @@ class SqliteConversations:
             rows = raw.execute(statement, (session_id, limit, offset)).fetchall()
             parts = _parts_of(raw, [row[0] for row in rows])
             return [_message(row, tuple(parts[row[0]])) for row in rows]
+
+        return await self._connection.read(work)
+
+    async def find_messages(self, messages: Sequence[MessageId]) -> list[Message]:
+        statement = f"SELECT {_MESSAGE} FROM messages WHERE id = ?"
+
+        def work(raw: sqlite3.Connection) -> list[Message]:
+            rows = [raw.execute(statement, (message,)).fetchone() for message in dict.fromkeys(messages)]
+            parts = _parts_of(raw, [row[0] for row in rows if row is not None])
+            return [_message(row, tuple(parts[row[0]])) for row in rows if row is not None]
 
         return await self._connection.read(work)
 
@@ -107,12 +134,26 @@ class SqliteConversations:
 
         return await self._connection.read(work)
 
-    async def recent_blocks(self, *, session: SessionId | None = None, limit: int = 20) -> list[FrozenBlock]:
+    async def recent_blocks(
+        self,
+        *,
+        session: SessionId | None = None,
+        project: ProjectId | None = None,
+        showing: MemoryId | None = None,
+        limit: int = 20,
+    ) -> list[FrozenBlock]:
+        clause = Where()
+        if session is not None:
+            clause.add("session = ?", session)
+        if project is not None:
+            clause.add("session IN (SELECT id FROM sessions WHERE project = ?)", project)
+        if showing is not None:
+            clause.add("message IN (SELECT message FROM recall_block_memories WHERE memory = ?)", showing)
         statement = (
-            f"SELECT {_BLOCK} FROM recall_blocks WHERE (? IS NULL OR session = ?) "
-            "ORDER BY created_us DESC, message DESC LIMIT ?"
+            f"SELECT {_BLOCK} FROM recall_blocks WHERE {clause.sql} ORDER BY created_us DESC, message DESC LIMIT ?"
         )
-        rows = await self._connection.read(lambda raw: raw.execute(statement, (session, session, limit)).fetchall())
+        parameters = (*clause.parameters, limit)
+        rows = await self._connection.read(lambda raw: raw.execute(statement, parameters).fetchall())
         return [_block(row) for row in rows]
 
     async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:
@@ -134,7 +175,22 @@ class SqliteConversations:
         await self._connection.write(lambda raw: raw.execute(statement, (session_id,)))
 
 
-def _put_message(raw: sqlite3.Connection, message: Message) -> None:
+def withdraw_showing(raw: sqlite3.Connection, memories: Sequence[MemoryId], *, because: str) -> None:
+    """Empty every frozen block that shows one of the memories, and let go of every snapshot that does."""
+    wanted = dump(list(memories))
+    raw.execute(
+        "UPDATE recall_blocks SET text = '', silent = ? WHERE text <> '' AND message IN ("
+        "SELECT message FROM recall_block_memories WHERE memory IN (SELECT value FROM json_each(?)))",
+        (because, wanted),
+    )
+    raw.execute(
+        "DELETE FROM snapshots WHERE EXISTS (SELECT 1 FROM json_each(snapshots.shown) item "
+        "WHERE item.value IN (SELECT value FROM json_each(?)))",
+        (wanted,),
+    )
+
+
+def _put_message(raw: sqlite3.Connection, message: Message, limits: PassageLimits) -> None:
     raw.execute(
         f"INSERT INTO messages ({_MESSAGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
         "agent = coalesce(excluded.agent, agent), model = coalesce(excluded.model, model), "
@@ -153,6 +209,10 @@ def _put_message(raw: sqlite3.Connection, message: Message) -> None:
     )
     for part in message.parts:
         _put_part(raw, part, message.id, message.session)
+        index_part(raw, part.id, limits)
+    index_message(raw, message.id, limits)
+    if message.removed_at is not None:
+        unindex(raw, "message", message.id)
 
 
 def _put_part(raw: sqlite3.Connection, part: Part, message: MessageId, session: SessionId) -> None:

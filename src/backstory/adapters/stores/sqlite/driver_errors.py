@@ -7,12 +7,12 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from backstory.errors import BackstoryError, InputError, StoreDamaged, StoreError, StoreUnavailable
+from backstory.errors import BackstoryError, InputError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 _MEANINGS = (
-    ("locked", StoreUnavailable, "is busy: another process has been writing for too long; try again"),
-    ("locking protocol", StoreUnavailable, "is busy: too many processes open it at once; try again"),
-    ("busy", StoreUnavailable, "is busy: another process has been writing for too long; try again"),
+    ("locked", StoreBusy, "is busy: another process has been writing for too long"),
+    ("locking protocol", StoreBusy, "is busy: too many processes open it at once"),
+    ("busy", StoreBusy, "is busy: another process has been writing for too long"),
     ("readonly", StoreUnavailable, "is read-only; nothing was written"),
     ("full", StoreUnavailable, "could not be written: the disk is full. Nothing of this change was kept"),
     ("disk i/o error", StoreUnavailable, "could not be read or written: the disk reports an error"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from backstory.adapters.stores.sqlite.rows import content_key, to_us
+from backstory.domain.provenance import Origin, is_injectable
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
 from backstory.domain.text import normalise
@@ -56,24 +59,56 @@ def where(selection: Selection) -> Where:
         clause.add("instr(backstory_normalise(m.content), ?) > 0", normalise(selection.contains))
     if selection.superseded_by is not None:
         clause.add("m.superseded_by = ?", selection.superseded_by)
+    if selection.offerable is not None:
+        _offerable(clause, selection.offerable)
     return clause
 
 
-def _visible(clause: Where, viewer: Viewer) -> None:
+def _offerable(clause: Where, wanted: bool) -> None:
+    # literals, not parameters: an index holds those that are not, and serves this very condition only
+    origins = ", ".join(sorted(f"'{origin.value}'" for origin in Origin if is_injectable(origin)))
+    condition = f"(m.sensitivity = 'normal' AND m.origin IN ({origins}))"
+    clause.add(condition if wanted else f"NOT {condition}")
+
+
+def where_in_sight(viewer: Viewer) -> Where:
+    """``in_sight`` as a condition over ``changes AS c``. The images in ``change_edits`` are JSON."""
+    seen = Where()
+    _visible(seen, viewer)
+    for image in ("e.after", "e.before"):
+        stage = Where()
+        _visible(stage, viewer, value=partial(_of_image, image))
+        seen.add(f"({image} IS NULL OR {stage.sql})", *stage.parameters)
+    clause = Where()
+    # a comparison with NULL is unknown, which counts as unseen
+    clause.add(
+        "NOT EXISTS (SELECT 1 FROM change_edits e JOIN memories m ON m.n = e.n"
+        f" WHERE e.change = c.id AND NOT coalesce({seen.sql}, 0))",
+        *seen.parameters,
+    )
+    return clause
+
+
+def _visible(clause: Where, viewer: Viewer, *, value: Callable[[str], str] = "m.{}".format) -> None:
+    """``value`` gives the SQL of a memory's field."""
     if viewer.audience is not Audience.PERSON:
-        clause.add("m.sensitivity <> 'local-only'")
-    project = "1" if viewer.all_projects else "m.project = ?"
-    session = "m.session = ?"
+        clause.add(f"{value('sensitivity')} <> 'local-only'")
+    project = "1" if viewer.all_projects else f"{value('project')} = ?"
+    session = f"{value('session')} = ?"
     parameters: list[object] = [] if viewer.all_projects else [viewer.project]
     parameters.append(viewer.session)
     if viewer.audience is Audience.PERSON:
-        session = "(m.session = ? OR m.project = ?)"
+        session = f"({session} OR {value('project')} = ?)"
         parameters.append(viewer.project)
     clause.add(
-        f"(m.visibility = 'global' OR (m.visibility = 'project' AND {project})"
-        f" OR (m.visibility = 'session' AND {session}))",
+        f"({value('visibility')} = 'global' OR ({value('visibility')} = 'project' AND {project})"
+        f" OR ({value('visibility')} = 'session' AND {session}))",
         *parameters,
     )
+
+
+def _of_image(image: str, name: str) -> str:
+    return f"json_extract({image}, '$.{name}')"
 
 
 def _states(clause: Where, selection: Selection) -> None:

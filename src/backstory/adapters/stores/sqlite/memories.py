@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backstory.adapters.stores.sqlite.connection import Connection
-from backstory.adapters.stores.sqlite.filters import where
+from backstory.adapters.stores.sqlite.conversation import withdraw_showing
+from backstory.adapters.stores.sqlite.filters import Where, where, where_in_sight
 from backstory.adapters.stores.sqlite.rows import (
     COLUMNS,
     COUNTED,
@@ -22,9 +23,10 @@ from backstory.adapters.stores.sqlite.rows import (
     to_us,
 )
 from backstory.adapters.stores.sqlite.words import index_words, unindex_words
-from backstory.domain.history import Change, Edit, touched
+from backstory.domain.history import WITHHELD, Change, Edit, check_not_empty, touched, withheld
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Memory, searchable_text
+from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection
 from backstory.errors import Conflict
 from backstory.ports.store import Capabilities, Order, Use
@@ -81,19 +83,23 @@ class SqliteMemories:
         return await self._connection.read(lambda raw: int(raw.execute(statement, clause.parameters).fetchone()[0]))
 
     async def commit(self, change: Change, *, absent: Selection | None = None) -> Change:
+        check_not_empty(change)
         return await self._connection.write(lambda raw: _commit(raw, change, absent))
 
-    async def history(self, *, memory: MemoryId | None = None, limit: int = 50) -> list[Change]:
-        condition, parameters = "1", list[object]()
+    async def history(
+        self, *, memory: MemoryId | None = None, viewer: Viewer | None = None, limit: int = 50
+    ) -> list[Change]:
+        clause = Where() if viewer is None else where_in_sight(viewer)
         if memory is not None:
-            condition = "c.id IN (SELECT e.change FROM change_edits e JOIN memories m ON m.n = e.n WHERE m.id = ?)"
-            parameters = [memory]
+            clause.add(
+                "c.id IN (SELECT e.change FROM change_edits e JOIN memories m ON m.n = e.n WHERE m.id = ?)", memory
+            )
         statement = (
-            f"SELECT {_CHANGE_COLUMNS} FROM changes c WHERE {condition} ORDER BY c.at_us DESC, c.id DESC LIMIT ?"
+            f"SELECT {_CHANGE_COLUMNS} FROM changes c WHERE {clause.sql} ORDER BY c.at_us DESC, c.id DESC LIMIT ?"
         )
 
         def work(raw: sqlite3.Connection) -> list[Change]:
-            rows = raw.execute(statement, (*parameters, limit)).fetchall()
+            rows = raw.execute(statement, (*clause.parameters, limit)).fetchall()
             return [change_from_rows(row, _edits(raw, row[0])) for row in rows]
 
         return await self._connection.read(work)
@@ -198,6 +204,8 @@ def _commit(raw: sqlite3.Connection, change: Change, absent: Selection | None) -
             for position, edit in enumerate(edits)
         ],
     )
+    if hidden := withheld(change):
+        withdraw_showing(raw, hidden, because=WITHHELD)
     return replace(change, edits=edits)
 
 

@@ -6,9 +6,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-import time
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 from backstory.adapters.stores.sqlite import migrations
@@ -20,6 +18,9 @@ APPLICATION_ID = 0x42535459  # "BSTY": tells our file from any other SQLite data
 # this lock, and never opened beside SQLite afterwards.
 _MAKING = threading.Lock()
 
+# What SQLite says where it may not make the -shm file of a log: on a read-only disk, and in a read-only folder.
+_NO_SHM = ("unable to open", "readonly database")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
@@ -29,8 +30,10 @@ class Opened:
     read_only: bool
 
 
-def open_file(path: Path, *, create: bool, busy_timeout: timedelta) -> Opened:
+def open_file(path: Path, *, create: bool) -> Opened:
     """Open the store, make it if it is not there and ``create``, and bring its format up to date.
+
+    Neither this nor the connection waits for other processes: SQLite says "locked", and the caller tries again.
 
     Another program's database, damaged files and newer formats are refused before anything is written. A store on a
     read-only disk, or in a folder that may not be written, is opened for reading. Symbolic links are followed.
@@ -41,11 +44,12 @@ def open_file(path: Path, *, create: bool, busy_timeout: timedelta) -> Opened:
         if not exists:
             _make(real, path, create=create)
     read_only = exists and not (os.access(real, os.W_OK) and os.access(real.parent, os.W_OK))
-    raw = _connect_read_only(real, busy_timeout) if read_only else _connect(real, busy_timeout)
+    raw = _connect_read_only(real) if read_only else _connect(real)
     try:
         version = _check_identity(raw, path)
         if not read_only:
-            _use_wal(raw, busy_timeout)
+            if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                raw.execute("PRAGMA journal_mode = WAL")
             raw.execute("PRAGMA synchronous = FULL")
         raw.execute("PRAGMA foreign_keys = ON")
         if version < migrations.latest_version():
@@ -65,25 +69,19 @@ def _make(real: Path, path: Path, *, create: bool) -> None:
         os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-def _connect(real: Path, busy_timeout: timedelta) -> sqlite3.Connection:
-    return sqlite3.connect(
-        real,
-        timeout=busy_timeout.total_seconds(),
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=64,
-    )
+def _connect(real: Path) -> sqlite3.Connection:
+    return sqlite3.connect(real, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64)
 
 
-def _connect_read_only(real: Path, busy_timeout: timedelta) -> sqlite3.Connection:
+def _connect_read_only(real: Path) -> sqlite3.Connection:
     """Read what is there, including what a write-ahead log beside it holds."""
-    raw = _connect_by_uri(real, "mode=ro", busy_timeout)
+    raw = _connect_by_uri(real, "mode=ro")
     try:
         raw.execute("SELECT count(*) FROM sqlite_master").fetchone()
         return raw
     except sqlite3.OperationalError as error:
         raw.close()
-        if "unable to open" not in str(error):
+        if not any(sign in str(error) for sign in _NO_SHM):
             raise
     # SQLite can make no -shm file here. Without a log nothing is missing from the file itself.
     log = real.with_name(f"{real.name}-wal")
@@ -91,16 +89,12 @@ def _connect_read_only(real: Path, busy_timeout: timedelta) -> sqlite3.Connectio
         raise StoreUnavailable(
             f"the store {real} is read-only, and its last writes are still in {log.name}; make the folder writable once"
         )
-    return _connect_by_uri(real, "mode=ro&immutable=1", busy_timeout)
+    return _connect_by_uri(real, "mode=ro&immutable=1")
 
 
-def _connect_by_uri(real: Path, options: str, busy_timeout: timedelta) -> sqlite3.Connection:
+def _connect_by_uri(real: Path, options: str) -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{real.as_uri()}?{options}",
-        uri=True,
-        timeout=busy_timeout.total_seconds(),
-        isolation_level=None,
-        check_same_thread=False,
+        f"{real.as_uri()}?{options}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
     )
 
 
@@ -119,21 +113,6 @@ def _check_identity(raw: sqlite3.Connection, path: Path) -> int:
             f"{migrations.latest_version()}; upgrade Backstory. Nothing was changed"
         )
     return version
-
-
-def _use_wal(raw: sqlite3.Connection, busy_timeout: timedelta) -> None:
-    """Switch to write-ahead logging. Several processes may open a new file at once, and SQLite does not wait for its
-    busy timeout here; one of them wins and the others find it done."""
-    deadline = time.monotonic() + busy_timeout.total_seconds()
-    while True:
-        try:
-            if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                raw.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
 
 
 def _migrate(raw: sqlite3.Connection, path: Path, *, read_only: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from backstory.adapters.stores.sqlite.connection import Connection
@@ -27,6 +28,10 @@ class SqliteProjects:
         if known is not None and known.root == sighting.root and await self._knows_all(sighting):
             return known
         return await self._connection.write(lambda raw: _identify(raw, sighting, now, new_id))
+
+    async def find(self, sighting: ProjectSighting) -> Project | None:
+        known = await self._connection.read(lambda raw: _known(raw, sighting))
+        return None if known is None else replace(known, root=sighting.root)
 
     async def projects(self) -> Mapping[ProjectId, Project]:
         def work(raw: sqlite3.Connection) -> dict[ProjectId, Project]:

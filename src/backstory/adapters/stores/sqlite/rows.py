@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from backstory.codecs.record import (
     decode_memory,
@@ -24,13 +25,14 @@ from backstory.domain.memory import (
     Memory,
     Sensitivity,
     Source,
+    Status,
     Superseded,
     Tier,
     Times,
     Visibility,
     status_name,
 )
-from backstory.domain.provenance import Origin
+from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.text import normalise
 from backstory.errors import InputError, StoreDamaged
 
@@ -44,7 +46,9 @@ WRITTEN = (
     "confidence", "weight", "namespace", "provenance", "learned_us", "updated_us", "confirmed_us",
 )  # fmt: skip
 COUNTED = ("surfaced_us", "used_us", "helpful", "irrelevant", "surfaced", "recalled", "sessions")
-COLUMNS = ", ".join(f"m.{name}" for name in (*WRITTEN, *COUNTED))
+_NAMES = (*WRITTEN, *COUNTED)
+COLUMNS = ", ".join(f"m.{name}" for name in _NAMES)
+_REMEMBERED = 4096  # decoded JSON texts; thousands of memories share their status, and those of a session their source
 
 
 def to_us(moment: datetime) -> int:
@@ -121,7 +125,7 @@ def memory_from_row(row: Sequence[object], tags: tuple[str, ...]) -> Memory:
 
 
 def _memory(row: Sequence[object], tags: tuple[str, ...]) -> Memory:
-    value = dict(zip((*WRITTEN, *COUNTED), row, strict=True))
+    value = dict(zip(_NAMES, row, strict=True))
     return Memory(
         id=MemoryId(_text(value["id"])),
         n=_int(value["n"]),
@@ -138,13 +142,13 @@ def _memory(row: Sequence[object], tags: tuple[str, ...]) -> Memory:
         pinned=bool(value["pinned"]),
         expires_at=_time_or_none(value["expires_us"]),
         sensitivity=Sensitivity(_text(value["sensitivity"])),
-        status=decode_status(json.loads(_text(value["status"]))),
+        status=_status(_text(value["status"])),
         origin=Origin(_text(value["origin"])),
         source=Source(_text(value["source"])),
-        confidence=float(str(value["confidence"])),
-        weight=float(str(value["weight"])),
+        confidence=_float(value["confidence"]),
+        weight=_float(value["weight"]),
         namespace=_text(value["namespace"]),
-        provenance=decode_provenance(json.loads(_text(value["provenance"]))),
+        provenance=_provenance(_text(value["provenance"])),
         times=Times(
             learned=from_us(_int(value["learned_us"])),
             updated=from_us(_int(value["updated_us"])),
@@ -152,7 +156,13 @@ def _memory(row: Sequence[object], tags: tuple[str, ...]) -> Memory:
             surfaced=_time_or_none(value["surfaced_us"]),
             used=_time_or_none(value["used_us"]),
         ),
-        counters=Counters(**{name: _int(value[name]) for name in Counters.__slots__}),
+        counters=Counters(
+            helpful=_int(value["helpful"]),
+            irrelevant=_int(value["irrelevant"]),
+            surfaced=_int(value["surfaced"]),
+            recalled=_int(value["recalled"]),
+            sessions=_int(value["sessions"]),
+        ),
     )
 
 
@@ -190,6 +200,16 @@ def dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def _status(text: str) -> Status:
+    return decode_status(json.loads(text))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _provenance(text: str) -> Provenance:
+    return decode_provenance(json.loads(text))
+
+
 def _text(value: object) -> str:
     return str(value)
 
@@ -199,7 +219,11 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _int(value: object) -> int:
-    return int(str(value))
+    return value if isinstance(value, int) else int(str(value))
+
+
+def _float(value: object) -> float:
+    return value if isinstance(value, float) else float(str(value))
 
 
 def _time_or_none(value: object) -> datetime | None:

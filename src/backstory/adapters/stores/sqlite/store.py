@@ -9,25 +9,36 @@ from pathlib import Path
 
 from backstory.adapters.stores.sqlite.connection import BUSY_TIMEOUT, Connection
 from backstory.adapters.stores.sqlite.conversation import SqliteConversations
+from backstory.adapters.stores.sqlite.evidence import SqliteEvidenceIndex
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
 from backstory.adapters.stores.sqlite.projects import SqliteProjects
 from backstory.adapters.stores.sqlite.vectors import SqliteVectorIndex
 from backstory.adapters.stores.sqlite.words import SqliteTextIndex, is_stale, reindex_if_stale
+from backstory.domain.evidence_passages import PassageLimits
 from backstory.domain.text import normalise
 from backstory.ports.backend import Backend
 
 
-def open_sqlite(path: Path, *, create: bool = True, busy_timeout: timedelta = BUSY_TIMEOUT) -> Backend:
+def open_sqlite(
+    path: Path,
+    *,
+    create: bool = True,
+    busy_timeout: timedelta = BUSY_TIMEOUT,
+    passages: PassageLimits | None = None,
+) -> Backend:
     """A backend over the file at ``path``. The file is opened, and made if ``create``, at the first use.
 
-    A write waits at most ``busy_timeout`` for other processes' writes.
+    A write waits at most ``busy_timeout`` for other processes' writes. ``passages`` says how much of each part of a
+    message can be searched.
     """
+    limits = passages or PassageLimits()
     connection = Connection(path, on_open=_prepare, create=create, busy_timeout=busy_timeout)
     return Backend(
         memories=SqliteMemories(connection),
         text=SqliteTextIndex(connection),
         vectors=SqliteVectorIndex(connection),
-        conversations=SqliteConversations(connection),
+        conversations=SqliteConversations(connection, limits),
+        evidence=SqliteEvidenceIndex(connection, limits),
         projects=SqliteProjects(connection),
     )
 

@@ -13,7 +13,7 @@ from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.selection import Selection
 from backstory.domain.text import ANALYSER_VERSION, analyse
-from backstory.ports.index import TextHit, TextSearch, affordable
+from backstory.ports.index import TextHit, TextSearch, affordable, is_common
 
 
 class SqliteTextIndex:
@@ -78,7 +78,8 @@ def _search(raw: sqlite3.Connection, tokens: Sequence[str], clause: Where, limit
     documents, total_tokens = raw.execute("SELECT documents, tokens FROM word_statistics").fetchone() or (0, 0)
     frequency = {token: _frequency(raw, token) for token in tokens}
     wanted, dropped = affordable(frequency, documents=documents)
-    hits = _candidates(raw, tokens, wanted, clause, limit) if wanted else []
+    by_age = any(is_common(frequency[token], documents=documents) for token in wanted)
+    hits = _candidates(raw, tokens, wanted, clause, limit, by_age=by_age) if wanted else []
     return TextSearch(
         hits=hits,
         frequency=frequency,
@@ -94,11 +95,12 @@ def _frequency(raw: sqlite3.Connection, token: str) -> int:
 
 
 def _candidates(
-    raw: sqlite3.Connection, tokens: Sequence[str], wanted: Sequence[str], clause: Where, limit: int
+    raw: sqlite3.Connection, tokens: Sequence[str], wanted: Sequence[str], clause: Where, limit: int, *, by_age: bool
 ) -> list[TextHit]:
+    order = "w.rowid DESC" if by_age else "w.rank, m.n DESC"  # FTS5 stops at the limit only in the order of its rows
     rows = raw.execute(
         "SELECT m.id, w.tokens FROM memory_words w JOIN memories m ON m.n = w.rowid "
-        f"WHERE w.memory_words MATCH ? AND {clause.sql} ORDER BY w.rank, m.n DESC LIMIT ?",
+        f"WHERE w.memory_words MATCH ? AND {clause.sql} ORDER BY {order} LIMIT ?",
         (" OR ".join(map(_quote, wanted)), *clause.parameters, limit),
     )
     return [_hit(MemoryId(memory_id), text.split(), tokens) for memory_id, text in rows]
