@@ -188,7 +188,13 @@ class App:
     def maintenance(self) -> Maintenance:
         from backstory.services.maintenance import Maintenance
 
-        return Maintenance(self.backend, self.embedder, no_embedder=self.no_embedder)
+        embed, provider = self.settings.archive.embed, self.settings.embedder.provider
+        return Maintenance(
+            self.backend,
+            self.embedder,
+            no_embedder=self.no_embedder,
+            embed_evidence=embed == "always" or (embed == "auto" and provider != "openai"),
+        )
 
 
 def open_app(settings: Settings, *, one_shot: bool = False, create: bool = True) -> App:

@@ -17,6 +17,7 @@ ModelProvider = Literal["auto", "host", "openai", "none"]
 RecallMode = Literal["hybrid", "lexical"]
 Relevance = Literal["quiet", "balanced", "keen"]
 Selection = Literal["relevance", "recency"]
+EmbedArchive = Literal["auto", "always", "never"]
 Toolset = Literal["default", "memory-tree", "ocpg", "opencode-memory", "git-memory", "observational", "all"]
 LogLevel = Literal["error", "warning", "info", "debug"]
 
@@ -216,6 +217,14 @@ class ArchiveSettings(Group):
     """Keeping sessions, so that they can be searched later."""
 
     enabled: bool = option(True, project="off-only", help="Whether the messages of sessions are kept.")
+    embed: EmbedArchive = option(
+        "auto",
+        choices=get_args(EmbedArchive),
+        off="never",
+        project="off-only",
+        help="Whether messages get vectors, so that they are found by meaning. `auto` does it on this machine (local"
+        " model, Ollama) and sends no message to another endpoint; `always` does; `never` searches them by words.",
+    )
     tool_passages: int = option(
         2,
         minimum=0,

@@ -104,6 +104,8 @@ def _border(text: str, low: int, high: int) -> int:
 
 def _tool_text(part: Part, *, chars: int) -> str:
     arguments = " ".join(_arguments(part.detail))
+    if not arguments and not part.text.strip():
+        return ""  # it has not run yet
     return f"{part.tool}: {arguments[:chars]}\n{part.text[: 2 * chars]}"
 
 

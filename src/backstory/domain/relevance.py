@@ -67,6 +67,9 @@ class _Evidence:
 ENOUGH_WORDS = 6
 MANY_WORDS = 10
 MOST_WORDS = 40  # longer prompts were too rare to learn from
+MIN_NEARNESS = 0.5  # of similarity and answered together, unless half of the query's rare words are there
+MIN_SIMILARITY = 0.25  # the same where a model gives no vectors of words
+HALF = 0.5
 MIN_COVERAGE = 0.15  # below it, a few words of a long prompt are here by chance
 
 # Fitted by ``python -m bench quality --fit`` on 668 labelled prompts of coding sessions (541 and 127), and rounded. The
@@ -126,7 +129,7 @@ def confidence(score: Score) -> float:
 
     Comparable between queries, and between stores of any size; not between scores with and without a similarity.
     """
-    if score.similarity is None and score.coverage < MIN_COVERAGE:
+    if _is_far(score):
         return 0.0
     weights = _weights(score)
     brevity, excess = length_evidence(score.asked)
@@ -141,6 +144,19 @@ def confidence(score: Score) -> float:
         + weights.question * score.question
     )
     return 1.0 / (1.0 + math.exp(-odds))
+
+
+def _is_far(score: Score) -> bool:
+    """Whether a memory is further off than anything the models have learned from; they would be guessing.
+
+    Labelled stores hold dozens of memories, so that the best one is always somewhat near; in a store of five it may
+    not be. A floor of 0.5 costs 1.5 % of the answered prompts there.
+    """
+    if score.similarity is None:
+        return score.coverage < MIN_COVERAGE
+    if score.answered is None:
+        return score.similarity < MIN_SIMILARITY and score.coverage < HALF
+    return score.similarity + score.answered < MIN_NEARNESS and score.coverage < HALF
 
 
 def _weights(score: Score) -> _Evidence:

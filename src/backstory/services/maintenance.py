@@ -35,10 +35,14 @@ class EmbeddingReport:
 class Maintenance:
     """Background work over the whole store."""
 
-    def __init__(self, backend: Backend, embedder: Embedder | None, *, no_embedder: str) -> None:
+    def __init__(
+        self, backend: Backend, embedder: Embedder | None, *, no_embedder: str, embed_evidence: bool = True
+    ) -> None:
+        """``embed_evidence`` False keeps messages from the embedder, which may be somebody else's."""
         self._backend = backend
         self._embedder = embedder
         self._no_embedder = no_embedder
+        self._evidence_too = embed_evidence
 
     async def refresh_evidence(self) -> int:
         """Make the passages of evidence anew if another version made them, or none were; returns how many there are,
@@ -63,7 +67,7 @@ class Maintenance:
             model = await self._embedder.model()
             if await self._embed_memories(model, at_most, done):
                 dropped = await self._drop_others(model.name)
-            if at_most is None and await self._embed_evidence(model, done, give_way):
+            if at_most is None and self._evidence_too and await self._embed_evidence(model, done, give_way):
                 dropped += await self._drop_other_evidence(model.name)
         except ModelError as error:
             return EmbeddingReport(

@@ -43,7 +43,8 @@ def _tell(here: Invocation, report: EmbeddingReport) -> None:
         from backstory.errors import ModelUnavailable
 
         raise ModelUnavailable(
-            f"{report.embedded} memories and {report.passages} passages of sessions were embedded, then it stopped: {report.stopped_because}"
+            f"{report.embedded} memories and {report.passages} passages of sessions were embedded, "
+            f"then it stopped: {report.stopped_because}"
         )
     if here.out.as_json:
         here.out.json(

@@ -32,15 +32,16 @@ _UNREADABLE = "(not UTF-8)"
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
 )
 @click.option("--forgotten", is_flag=True, help="With what was forgotten.")
+@click.option("--private", is_flag=True, help="With private memories.")
 @click.option("--all-projects", is_flag=True, help="With other projects' memories.")
-def export(here: Invocation, file: Path, forgotten: bool, all_projects: bool) -> None:
+def export(here: Invocation, file: Path, forgotten: bool, private: bool, all_projects: bool) -> None:
     """Write memories to FILE as JSON lines.
 
     Oldest first, without FILE to standard output. The format is in docs/reference/jsonl-format.md. Local-only memories
-    are left out. An existing file is replaced once the new one is complete.
+    are left out, private ones unless asked for. An existing file is replaced once the new one is complete.
     """
     with here.opened(all_projects=all_projects) as desk:
-        lines = drive(desk.app.transfer.export(desk.viewer, with_forgotten=forgotten))
+        lines = drive(desk.app.transfer.export(desk.viewer, with_forgotten=forgotten, with_private=private))
         if str(file) == STANDARD_INPUT:
             count = _write(sys.stdout.buffer, lines)
             sys.stdout.buffer.flush()

@@ -28,8 +28,9 @@ CREATE TABLE passage_statistics (
     tokens    INTEGER NOT NULL,
     analyser  INTEGER NOT NULL
 );
--- Version 0: what is in messages already has still to be cut.
-INSERT INTO passage_statistics (id, documents, tokens, analyser) VALUES (1, 0, 0, 0);
+-- Version 0 of the analyser: messages are here already, and have still to be cut.
+INSERT INTO passage_statistics (id, documents, tokens, analyser)
+SELECT 1, 0, 0, CASE WHEN EXISTS (SELECT 1 FROM messages) THEN 0 ELSE 1 END;
 
 CREATE TABLE passage_vectors (
     n         INTEGER NOT NULL REFERENCES passages (n) ON DELETE CASCADE,
