@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -19,8 +16,7 @@ import pytest
 from backstory.adapters.stores.sqlite import migrations
 from backstory.adapters.stores.sqlite.opening import APPLICATION_ID
 from backstory.adapters.stores.sqlite.store import open_sqlite
-from backstory.domain.conversation import Message, Part, Role, Session
-from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
+from backstory.domain.ids import ProjectId
 from backstory.domain.scope import Viewer
 from backstory.ports.evidence import Sight
 from backstory.testing.opencode import wait_for
@@ -28,7 +24,6 @@ from tests.integration.bridge_process import BridgeProcess, Json
 
 WORDS_ONLY = {"BACKSTORY_EMBEDDER_PROVIDER": "none", "BACKSTORY_NO_BACKGROUND": "1"}
 CREATED_MS = 1_770_000_000_000
-NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -174,27 +169,3 @@ def test_a_store_of_the_first_format_gets_its_passages_in_the_background(tmp_pat
         await backend.memories.close()
 
     anyio.run(check)
-
-
-def test_indexing_a_part_costs_little_beside_storing_it(tmp_path: Path) -> None:
-    times: list[float] = []
-
-    async def measure() -> None:
-        backend = open_sqlite(tmp_path / "busy.db")
-        store = backend.conversations
-        session = Session(
-            id=SessionId("s"), project=ProjectId("p"), host="test", directory="/", created_at=NOW, updated_at=NOW
-        )
-        await store.put_session(session)
-        for n in range(60):
-            message = Message(id=MessageId(f"m{n}"), session=session.id, role=Role.USER, created_at=NOW)
-            await store.put_messages([message])
-            text = f"number {n} says that the exporter reads a page of rows twice. " * 12
-            started = time.perf_counter()
-            part = Part(id=PartId(f"p{n}"), kind="text", text=text)
-            await store.put_part(part, message=message.id, session=session.id)
-            times.append(time.perf_counter() - started)
-        await backend.memories.close()
-
-    anyio.run(measure)
-    assert statistics.median(times) < 0.05

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -51,10 +50,9 @@ def test_only_so_many_passages_are_kept() -> None:
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "\n", "\n\n", ". ", "界", "😀"])
-def test_cutting_stays_linear(unit: str) -> None:
-    started = time.perf_counter()
-    cut(unit * 1_000_000, at_most=10_000_000)
-    assert time.perf_counter() - started < 5
+def test_cutting_a_huge_text_ends(unit: str) -> None:
+    pieces = cut(unit * 1_000_000, at_most=10_000_000)
+    assert all(len(piece) <= PASSAGE_CHARS * 5 // 4 for piece in pieces)
 
 
 def test_what_was_said_and_thought_becomes_passages() -> None:

@@ -69,7 +69,7 @@ def test_a_message_is_found_and_quoted_with_its_neighbours(shop: Shop) -> None:
 
 def test_each_message_comes_once_best_first(shop: Shop) -> None:
     found = search(archived(shop, *SAID), "heron exporter midnight", limit=2)
-    assert [result.passage.message for result in found.results][0] == "ses-1-0"
+    assert found.results[0].passage.message == "ses-1-0"
     scores = [result.score for result in found.results]
     assert scores == sorted(scores, reverse=True)
     assert len({result.passage.message for result in found.results}) == len(scores) == 2
