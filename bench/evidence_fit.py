@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import anyio
 
-from backstory.domain.evidence import BY_WORDS, WITH_MEANING, EvidenceWeights, score_messages
+from backstory.domain.evidence import BY_WORDS, WITH_MEANING, EvidenceWeights, PassageSigns, score_messages
+from backstory.domain.ids import MessageId
 from backstory.domain.scope import Viewer
 from backstory.ports.evidence import Sight
-from backstory.services.evidence import Signs
 from bench.evidence import HELD_OUT, Answered, archived, recall_figures
-from bench.evidence_sets import ADVERSARIAL, Asked, Conversation, read_beam, read_locomo, read_transcripts
+from bench.evidence_sets import ADVERSARIAL, Asked, read_beam, read_locomo, read_transcripts
+from bench.evidence_table import SignTable, as_table
 from bench.report import Report, table
 
 ROUNDS = 2
@@ -23,45 +25,54 @@ SHARES = {"locomo": 1.0, "beam": 1.0, "sessions": 0.5}
 """What each set counts in the fit; the sessions have 48 questions on either side, the others hundreds."""
 STEPS = {
     "words_around": (0.0, 0.2, 0.4, 0.7, 1.0),
-    "coverage": (0.0, 0.2, 0.4, 0.7, 1.0),
+    "coverage": (0.0, 0.2, 0.4, 0.7, 1.0, 1.3),
     "meaning": (0.5, 0.8, 1.0, 1.3, 1.6),
     "meaning_around": (0.0, 0.3, 0.6, 1.0, 1.3),
-    "speaker": (0.0, 0.1, 0.2, 0.3, 0.4),
+    "speaker": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
     "date": (0.0, 0.2, 0.4, 0.6),
     "user": (0.0, 0.1, 0.2, 0.3, 0.5, 0.7),
     "neighbour": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
-    "session": (0.0, 0.2, 0.4, 0.6, 1.0),
+    "session": (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
 }
+NEUTRAL = EvidenceWeights(
+    words=1.0, words_around=0.4, coverage=0.4, meaning=1.0, meaning_around=0.3, speaker=0.3, date=0.4, user=0.2,
+    neighbour=0.2, session=0.4,
+)  # fmt: skip
+"""Where the search starts; with ``meaning`` at 0 for words alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A question with what is known of its candidates."""
+    """A question with the signs of its candidates."""
 
     question: Asked
-    conversation: Conversation
-    signs: Signs
+    signs: SignTable
     held_out: bool
+
+
+Rows = Mapping[str, Sequence[Row]]
 
 
 def run(options: argparse.Namespace) -> Report:
     """Coordinate search for recall@10 and MRR, once with meaning and once by words alone."""
-    measured: dict[str, object] = {}
+    figures: dict[str, object] = {}
     parts = []
-    for mode, start in {"with meaning": WITH_MEANING, "by words": BY_WORDS}.items():
+    by_words = replace(NEUTRAL, meaning=0.0, meaning_around=0.0)
+    for mode, start, shipped in (("with meaning", NEUTRAL, WITH_MEANING), ("by words", by_words, BY_WORDS)):
         rows = anyio.run(partial(_rows, options, lexical_only=mode == "by words"))
-        fitted = _fit(rows, start)
+        fitted = {held_out: _fit(_half(rows, held_out=not held_out), start) for held_out in (True, False)}
         judged = {
-            f"{name}, {label}": recall_figures(_answers([row for row in rows[name] if row.held_out], weights))
-            for name in rows
-            for label, weights in (("as shipped", start), ("fitted", fitted))
+            "shipped, held out": _measured(_half(rows, held_out=True), shipped),
+            "fitted, held out": _measured(_half(rows, held_out=True), fitted[True]),
+            "crossed": {
+                name: recall_figures([_answer(row, fitted[row.held_out]) for row in rows[name]]) for name in rows
+            },
         }
-        measured[mode] = {"weights": asdict(fitted), "held_out": judged}
-        lines = [[name, *(f"{100 * value:.1f}" for value in list(row.values())[:4])] for name, row in judged.items()]
-        weights = ", ".join(f"{name} {value}" for name, value in asdict(fitted).items())
-        parts.append(f"{mode}: {weights}\n\n{table(['held out', 'R@1', 'R@5', 'R@10', 'MRR'], lines)}")
+        weights = {"fitted": asdict(fitted[True]), "fitted the other way": asdict(fitted[False])}
+        figures[mode] = {"weights": weights, **judged}
+        parts.append(_as_text(mode, weights, judged))
     return Report(
-        bench="fit-evidence", store=options.store, data=options.data.name, figures=measured, text="\n\n".join(parts)
+        bench="fit-evidence", store=options.store, data=options.data.name, figures=figures, text="\n\n".join(parts)
     )
 
 
@@ -79,45 +90,64 @@ async def _rows(options: argparse.Namespace, *, lexical_only: bool) -> dict[str,
                 archive.stand_after(conversation)
                 sight = Sight(viewer=Viewer(project=conversation.project), session=conversation.session)
                 for question in conversation.questions:
-                    if question.kind != ADVERSARIAL:
-                        signs = await archive.recall.signs(question.text, sight=sight, lexical_only=lexical_only)
-                        held_out = place % 2 == HELD_OUT
-                        rows[name].append(
-                            Row(question=question, conversation=conversation, signs=signs, held_out=held_out)
-                        )
+                    if question.kind == ADVERSARIAL:
+                        continue
+                    found = await archive.recall.signs(question.text, sight=sight, lexical_only=lexical_only)
+                    signs = as_table(found.signs)
+                    rows[name].append(Row(question=question, signs=signs, held_out=place % 2 == HELD_OUT))
+            _check(signs, found.signs)
+            print(f"{name}: {len(rows[name])} questions", file=sys.stderr)
     return rows
 
 
-def _fit(rows: dict[str, list[Row]], start: EvidenceWeights) -> EvidenceWeights:
-    training = {name: [row for row in rows[name] if not row.held_out] for name in rows}
-    best, weights = _gain(training, start), start
+def _check(signs: SignTable, found: Sequence[PassageSigns]) -> None:
+    """The product must weigh as the fit does."""
+    scores = {score.best.message: score.total for score in score_messages(found, NEUTRAL)}
+    ours = dict(zip(signs.messages, signs.scores(NEUTRAL), strict=True))
+    factor = next(iter(scores.values())) / ours[next(iter(scores))]
+    assert all(math.isclose(total, factor * ours[message], rel_tol=1e-6) for message, total in scores.items())
+
+
+def _half(rows: Rows, *, held_out: bool) -> Rows:
+    return {name: [row for row in rows[name] if row.held_out == held_out] for name in rows}
+
+
+def _fit(rows: Rows, start: EvidenceWeights) -> EvidenceWeights:
+    best, weights = _gain(rows, start), start
     for _ in range(ROUNDS):
         for name, steps in STEPS.items():
             if name.startswith("meaning") and start.meaning == 0.0:
                 continue
             for step in steps:
-                if step == getattr(weights, name):
-                    continue
                 tried = replace(weights, **{name: step})
-                gain = _gain(training, tried)
+                gain = _gain(rows, tried)
                 if gain > best + 1e-6:
                     best, weights = gain, tried
             print(f"{name} {getattr(weights, name)}: {best:.4f}", file=sys.stderr)
     return weights
 
 
-def _gain(rows: dict[str, list[Row]], weights: EvidenceWeights) -> float:
-    measured = {name: recall_figures(_answers(some, weights)) for name, some in rows.items()}
+def _gain(rows: Rows, weights: EvidenceWeights) -> float:
+    measured = _measured(rows, weights)
     return sum(SHARES[name] * (figures["r_at_10"] + figures["mrr"]) for name, figures in measured.items())
 
 
-def _answers(rows: Sequence[Row], weights: EvidenceWeights) -> list[Answered]:
-    return [
-        Answered(
-            question=row.question,
-            ranking=[score.best.message for score in score_messages(row.signs.signs, weights)],
-            session_of={},
-            held_out=row.held_out,
-        )
-        for row in rows
+def _measured(rows: Rows, weights: EvidenceWeights) -> dict[str, dict[str, float]]:
+    return {name: recall_figures([_answer(row, weights) for row in rows[name]]) for name in rows}
+
+
+def _answer(row: Row, weights: EvidenceWeights) -> Answered:
+    ranking = [MessageId(message) for message in row.signs.ranking(weights)]
+    return Answered(question=row.question, ranking=ranking, session_of={}, held_out=row.held_out)
+
+
+def _as_text(
+    mode: str, weights: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, Mapping[str, float]]]
+) -> str:
+    lines = [
+        [f"{name}, {label}", *(f"{100 * measured[key]:.1f}" for key in ("r_at_1", "r_at_5", "r_at_10", "mrr"))]
+        for label, sets in judged.items()
+        for name, measured in sets.items()
     ]
+    told = [f"{label}: " + ", ".join(f"{name} {value:g}" for name, value in w.items()) for label, w in weights.items()]
+    return "\n".join([mode, *told, "", table(["", "R@1", "R@5", "R@10", "MRR"], lines)])

@@ -16,6 +16,7 @@ from typing import Any
 from backstory.adapters.tokens import EstimatedTokens
 from backstory.codecs.record import encode_memory
 from backstory.config.reference import render_reference as settings_page
+from backstory.domain.evidence import BY_WORDS, WITH_MEANING
 from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
 from backstory.domain.memory import Kind, Memory, Times
 from backstory.domain.provenance import Origin, Provenance
@@ -102,6 +103,13 @@ def render_gate() -> str:
         for name, threshold in named
     ]
     return table(("Relevance", "Limits"), *limits)
+
+
+def render_evidence_weights() -> str:
+    """What each sign of evidence counts, with meaning and by words alone."""
+    names = [field.name for field in fields(WITH_MEANING)]
+    rows = ((f"`{name}`", f"{getattr(WITH_MEANING, name):g}", f"{getattr(BY_WORDS, name):g}") for name in names)
+    return table(("Weight", "With meaning", "By words"), *rows)
 
 
 def render_weights() -> str:
@@ -222,7 +230,11 @@ PAGES: Mapping[str, Render] = {
 SECTIONS: Mapping[str, Mapping[str, Render]] = {
     "reference/errors.md": {"errors": render_errors},
     "reference/jsonl-format.md": {"example": render_example},
-    "explanation/recall.md": {"weights": render_weights, "gate": render_gate},
+    "explanation/recall.md": {
+        "weights": render_weights,
+        "gate": render_gate,
+        "evidence-weights": render_evidence_weights,
+    },
 }
 """Pages with generated sections, by the sections' names."""
 

@@ -27,8 +27,9 @@ PRIOR_MEMORIES = 100
 # Evidence at which the labelled prompts were answered as often as not, and how much more makes it e times as likely.
 EVEN_EVIDENCE = 11.0
 EVIDENCE_STEP = 2.0
-# Evidence for a memory that holds every word asked, where the words must decide alone.
-WORDS_ALONE = 14.0
+# Evidence for a memory that holds every word asked, where the words must decide alone: as much as a close meaning gives,
+# so that a memory that has no vector yet does not stand behind one that has.
+WORDS_ALONE = 20.0
 
 # What a word counts that is in nearly every text: about the rarity of the commonest words of the labelled memories.
 STOP_WORD_WEIGHT = 0.5
