@@ -31,13 +31,23 @@ STEPS = {
     "speaker": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
     "date": (0.0, 0.2, 0.4, 0.6),
     "user": (0.0, 0.1, 0.2, 0.3, 0.5, 0.7),
+    "length": (0.0, 0.05, 0.1, 0.15, 0.2, 0.3),
     "neighbour": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
     "session": (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
 }
 NEUTRAL = EvidenceWeights(
-    words=1.0, words_around=0.4, coverage=0.4, meaning=1.0, meaning_around=0.3, speaker=0.3, date=0.4, user=0.2,
-    neighbour=0.2, session=0.4,
-)  # fmt: skip
+    words=1.0,
+    words_around=0.4,
+    coverage=0.4,
+    meaning=1.0,
+    meaning_around=0.3,
+    speaker=0.3,
+    date=0.4,
+    user=0.2,
+    length=0.1,
+    neighbour=0.2,
+    session=0.4,
+)
 """Where the search starts; with ``meaning`` at 0 for words alone."""
 
 

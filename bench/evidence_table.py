@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SIGNS = ("words", "words_around", "coverage", "meaning", "meaning_around", "speaker", "date", "user")
+SIGNS = ("words", "words_around", "coverage", "meaning", "meaning_around", "speaker", "date", "user", "length")
 """The columns of ``SignTable.columns``, by the names of their weights."""
 
 
@@ -36,7 +36,9 @@ class SignTable:
 
     def scores(self, weights: EvidenceWeights) -> NDArray[np.float64]:
         """The score of each message, up to the factor that brings it below 1."""
-        own = self.columns @ np.array([getattr(weights, name) for name in SIGNS])
+        weighed = np.array([getattr(weights, name) for name in SIGNS])
+        weighed[SIGNS.index("length")] *= -1
+        own = self.columns @ weighed
         best = np.full(len(self.messages), -np.inf)
         np.maximum.at(best, self.owner, own)
         neighbour = np.zeros(len(self.messages))
@@ -78,6 +80,7 @@ def as_table(signs: Sequence[PassageSigns]) -> SignTable:
         [sign.speaker for sign in signs],
         [sign.date for sign in signs],
         [sign.user for sign in signs],
+        [sign.length for sign in signs],
     )
     beside = [
         (places[previous.message], places[sign.message])

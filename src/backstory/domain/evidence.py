@@ -7,7 +7,7 @@ Evidence is never ranked in one list with memories, so its scores need not be th
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -30,6 +30,7 @@ class EvidenceWeights:
     ``words`` and ``meaning`` are those of the passage, ``words_around`` and ``meaning_around`` those of the passage
     joined with its neighbours, ``coverage`` the share of the question's rare words in the joined one. ``speaker``,
     ``date`` and ``user`` are added where the passage is of the speaker or the day that the question names, or a user's.
+    ``length`` is taken off for each doubling of a message's passages among the candidates: of many, one fits by chance.
     Then a message gets ``neighbour`` times the score of the better message beside it, and ``session`` times the mean
     of its session's best three.
     """
@@ -42,19 +43,38 @@ class EvidenceWeights:
     speaker: float
     date: float
     user: float
+    length: float
     neighbour: float
     session: float
 
 
 # Fitted by ``python -m bench fit-evidence`` on every second conversation of each set, judged on the others.
 WITH_MEANING = EvidenceWeights(
-    words=1.0, words_around=0.3, coverage=0.4, meaning=1.0, meaning_around=0.3, speaker=0.3, date=0.4, user=0.2,
-    neighbour=0.3, session=0.4,
-)  # fmt: skip
+    words=1.0,
+    words_around=0.3,
+    coverage=0.4,
+    meaning=1.0,
+    meaning_around=0.3,
+    speaker=0.3,
+    date=0.4,
+    user=0.3,
+    length=0.15,
+    neighbour=0.3,
+    session=0.4,
+)
 BY_WORDS = EvidenceWeights(
-    words=1.0, words_around=0.4, coverage=0.4, meaning=0.0, meaning_around=0.0, speaker=0.3, date=0.4, user=0.2,
-    neighbour=0.3, session=0.4,
-)  # fmt: skip
+    words=1.0,
+    words_around=0.4,
+    coverage=0.4,
+    meaning=0.0,
+    meaning_around=0.0,
+    speaker=0.3,
+    date=0.4,
+    user=0.3,
+    length=0.15,
+    neighbour=0.3,
+    session=0.4,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +94,9 @@ class EvidenceStatistics:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageSigns:
     """What was found out about one passage. ``words`` and ``words_around`` are BM25 (unbounded), ``coverage`` lies in
-    [0, 1], cosines are None where there is no vector; ``date`` lies in [0, 2]. ``matched`` are words of the question,
-    here or beside it; ``telling`` says whether one of them is more than small talk."""
+    [0, 1], cosines are None where there is no vector; ``date`` lies in [0, 2]; ``length`` is the binary logarithm of
+    how many passages of its message are candidates. ``matched`` are words of the question, here or beside it;
+    ``telling`` says whether one of them is more than small talk."""
 
     passage: PassageNumber
     message: MessageId
@@ -89,6 +110,7 @@ class PassageSigns:
     speaker: float
     date: float
     user: float
+    length: float
     matched: tuple[str, ...]
     telling: bool
 
@@ -117,6 +139,7 @@ def read_signs(
     """
     idf = {term.token: term.weight * statistics.idf(term.token) for term in terms}
     mass = sum(idf.values()) or 1.0
+    pieces = Counter(item.passage.message for item in loaded)
     signs = []
     for place, item in enumerate(loaded):
         around = _around(loaded, place)
@@ -137,6 +160,7 @@ def read_signs(
                 speaker=float(speaker.fits(item.passage)),
                 date=0.0 if date is None else date.fit(item.passage.at),
                 user=float(item.passage.role is Role.USER),
+                length=math.log2(pieces[item.passage.message]),
                 matched=tuple(term.token for term in terms if term.token in held),
                 telling=any(token not in SMALL_TALK for token in held),
             )
@@ -160,7 +184,7 @@ def score_messages(signs: Sequence[PassageSigns], weights: EvidenceWeights) -> l
     }
     highest = _highest(weights)
     scores = [
-        EvidenceScore(total=(smoothed[message] + lift[sign.session]) / highest, best=sign)
+        EvidenceScore(total=max(0.0, smoothed[message] + lift[sign.session]) / highest, best=sign)
         for message, (_, sign) in best.items()
     ]
     return sorted(scores, key=lambda score: -score.total)
@@ -228,7 +252,8 @@ def _own_scores(signs: Sequence[PassageSigns], weights: EvidenceWeights) -> list
         if near_around > 0.0:
             around = wording_around if sign.cosine_around is None else max(sign.cosine_around, 0.0) / near_around
             score += weights.meaning_around * around
-        scores.append(score + weights.speaker * sign.speaker + weights.date * sign.date + weights.user * sign.user)
+        score += weights.speaker * sign.speaker + weights.date * sign.date + weights.user * sign.user
+        scores.append(score - weights.length * sign.length)
     return scores
 
 
@@ -253,6 +278,6 @@ def _neighbouring_messages(signs: Sequence[PassageSigns]) -> defaultdict[Message
 
 def _highest(weights: EvidenceWeights) -> float:
     """The score of a message that is best in everything, with such a one beside it and three in its session."""
-    smoothing = ("neighbour", "session")
-    own = sum(getattr(weights, field.name) for field in fields(weights) if field.name not in smoothing) + weights.date
+    others = ("neighbour", "session", "length")
+    own = sum(getattr(weights, field.name) for field in fields(weights) if field.name not in others) + weights.date
     return float(own) * (1.0 + weights.neighbour) * (1.0 + weights.session)

@@ -27,8 +27,8 @@ PRIOR_MEMORIES = 100
 # Evidence at which the labelled prompts were answered as often as not, and how much more makes it e times as likely.
 EVEN_EVIDENCE = 11.0
 EVIDENCE_STEP = 2.0
-# Evidence for a memory that holds every word asked, where the words must decide alone: as much as a close meaning gives,
-# so that a memory that has no vector yet does not stand behind one that has.
+# Evidence for a memory that holds every word asked, where the words must decide alone: as much as a close meaning
+# gives, so that a memory that has no vector yet does not stand behind one that has.
 WORDS_ALONE = 20.0
 
 # What a word counts that is in nearly every text: about the rarity of the commonest words of the labelled memories.
@@ -69,9 +69,9 @@ class RankingPolicy:
     """
 
     similarity: float = 10.0
-    agreement: float = 10.0
-    coverage: float = 4.0
-    own_project: float = 1.5
+    agreement: float = 9.0
+    coverage: float = 1.0
+    own_project: float = 1.6
     session: float = 0.02
     sessions_at_most: int = 5
     freshness: float = 0.1

@@ -116,7 +116,7 @@ def passes(score: Score, threshold: Threshold) -> bool:
     """Whether one memory is close enough."""
     match threshold:
         case Sure():
-            return score.asked > 0.0 and confidence(score) >= _limit(score, threshold)
+            return score.asked > 0.0 and not _is_far(score) and confidence(score) >= _limit(score, threshold)
         case Fair():
             by_meaning = score.similarity is not None and score.similarity >= threshold.similarity
             return by_meaning or (bool(score.matched) and score.coverage >= threshold.coverage)
@@ -129,7 +129,7 @@ def confidence(score: Score) -> float:
 
     Comparable between queries, and between stores of any size; not between scores with and without a similarity.
     """
-    if _is_far(score):
+    if score.similarity is None and score.coverage < MIN_COVERAGE:
         return 0.0
     weights = _weights(score)
     brevity, excess = length_evidence(score.asked)
@@ -153,7 +153,7 @@ def _is_far(score: Score) -> bool:
     not be. A floor of 0.5 costs 1.5 % of the answered prompts there.
     """
     if score.similarity is None:
-        return score.coverage < MIN_COVERAGE
+        return False  # ``confidence`` has a floor of its own for words alone
     if score.answered is None:
         return score.similarity < MIN_SIMILARITY and score.coverage < HALF
     return score.similarity + score.answered < MIN_NEARNESS and score.coverage < HALF

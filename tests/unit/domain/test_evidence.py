@@ -27,7 +27,17 @@ from backstory.domain.text import analyse, analyse_query
 from backstory.testing.fakes import START
 
 NOTHING = EvidenceWeights(
-    words=0, words_around=0, coverage=0, meaning=0, meaning_around=0, speaker=0, date=0, user=0, neighbour=0, session=0
+    words=0,
+    words_around=0,
+    coverage=0,
+    meaning=0,
+    meaning_around=0,
+    speaker=0,
+    date=0,
+    user=0,
+    length=0,
+    neighbour=0,
+    session=0,
 )
 
 
@@ -121,6 +131,15 @@ def test_users_count_more() -> None:
     found = signs("broke", talk("it broke", "it broke", roles={2: Role.USER}))
     assert ranked(found, replace(NOTHING, words=1.0)) == ["m1", "m2"]
     assert ranked(found, replace(NOTHING, words=1.0, user=0.1)) == ["m2", "m1"]
+
+
+def test_a_long_message_must_fit_better() -> None:
+    loaded = talk("heron barn", "cat", "dog", "owl", "heron barn")
+    long = [replace(item, passage=replace(item.passage, message=MessageId("long"))) for item in loaded[:4]]
+    found = signs("heron", [*long, loaded[4]])
+    assert [sign.length for sign in found] == [2.0, 2.0, 2.0, 2.0, 0.0]
+    assert ranked(found, replace(NOTHING, words=1.0)) == ["long", "m5"]
+    assert ranked(found, replace(NOTHING, words=1.0, length=0.1)) == ["m5", "long"]
 
 
 def test_a_message_beside_a_good_one_and_in_a_good_session_is_lifted() -> None:
