@@ -163,6 +163,7 @@ def test_a_cut_is_a_prefix_that_fits_and_cutting_again_changes_nothing(text: str
 
 @UNTIMED
 @given(TEXTS)
-def test_no_injected_block_is_left(text: str) -> None:
+def test_no_block_of_ours_and_no_closed_one_of_others_is_left(text: str) -> None:
     stripped = strip_injected(text)
-    assert re.search("(?<!`)<(?:backstory-memory|memory)>", stripped) is None
+    assert re.search("(?<!`)<backstory-memory>", stripped) is None
+    assert re.search("(?<!`)<memory>(?s:.*)</memory>", stripped) is None
