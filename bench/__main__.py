@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from bench import beam, coding, coding_small, evidence_fit, host, latency, locomo, quality, ranking_fit, sessions
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the bridge does, before anything loads numpy
+
+from bench import (
+    beam,
+    coding,
+    coding_small,
+    evidence_fit,
+    host,
+    latency,
+    locomo,
+    quality,
+    ranking_fit,
+    sessions,
+)
 from bench.report import Report, Unavailable
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "eval-data"

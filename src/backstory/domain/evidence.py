@@ -48,19 +48,20 @@ class EvidenceWeights:
     session: float
 
 
-# Fitted by ``python -m bench fit-evidence`` on every second conversation of each set, judged on the others.
+# Fitted by ``python -m bench fit-evidence`` on every second conversation of LoCoMo, BEAM and the labelled transcripts
+# together, each set counting the same, and judged on the others; figures in bench/RESULTS.md.
 WITH_MEANING = EvidenceWeights(
     words=1.0,
-    words_around=0.3,
-    coverage=0.4,
+    words_around=0.4,
+    coverage=1.0,
     meaning=1.0,
     meaning_around=0.3,
-    speaker=0.3,
-    date=0.4,
-    user=0.3,
-    length=0.15,
-    neighbour=0.3,
-    session=0.4,
+    speaker=0.6,
+    date=0.6,
+    user=0.5,
+    length=0.2,
+    neighbour=0.2,
+    session=0.2,
 )
 BY_WORDS = EvidenceWeights(
     words=1.0,
@@ -68,12 +69,12 @@ BY_WORDS = EvidenceWeights(
     coverage=0.4,
     meaning=0.0,
     meaning_around=0.0,
-    speaker=0.3,
-    date=0.4,
-    user=0.3,
+    speaker=0.6,
+    date=0.2,
+    user=0.5,
     length=0.15,
     neighbour=0.3,
-    session=0.4,
+    session=0.6,
 )
 
 

@@ -74,8 +74,9 @@ class SqliteVectorIndex:
         self, words: WordVectors, ids: Sequence[MemoryId], *, model: EmbeddingModel
     ) -> Mapping[MemoryId, WordAgreement]:
         marks = ", ".join("?" * len(ids))
+        # CROSS JOIN fixes the order: left to itself, SQLite may walk all vectors of the model (19 ms among 10,000)
         statement = (
-            "SELECT m.id, v.words FROM memories m JOIN vectors v ON v.n = m.n "
+            "SELECT m.id, v.words FROM memories m CROSS JOIN vectors v ON v.n = m.n "
             f"WHERE m.id IN ({marks}) AND v.model = ? AND v.dimension = ? AND v.words IS NOT NULL"
         )
         parameters = (*ids, model.name, model.dimension)
