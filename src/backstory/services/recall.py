@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backstory.domain.ids import MemoryId
@@ -40,7 +41,8 @@ MAX_LIMIT = 100
 _CANDIDATES = 60
 NOTHING_HERE = "there is no memory here yet"
 NOTHING_ASKED_FOR = "no memory of the kind, area, tags and time asked for shares a word or a meaning with this"
-_LOADED_AT_LEAST = 40  # of the candidates; the rest are too far behind for a tie-breaker to bring them into the results
+_COMPARED = 40  # candidates whose words are compared with the query's, one by one
+_LOADED_AT_LEAST = 24  # of the candidates; the rest are too far behind for a tie-breaker to bring them into the results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +140,10 @@ class Recall:
             return await self._browse(query, selection)
         terms = analyse_query(text)
         evidence = _Evidence()
-        await self._search_words(terms, selection, evidence)
-        await self._search_meaning(text, query, selection, evidence)
+        await self._search(text, terms, query, selection, evidence)
         scored = await self._score(evidence, query, selection)
         verdict = judge([result.score for result in scored], query.threshold)
-        passed = _collapse([scored[position] for position in verdict.passed])
+        passed = _collapse([scored[position] for position in verdict.passed[: 2 * query.limit]])
         return Recalled(
             results=tuple(passed[: query.limit]),
             silent_because=verdict.silent_because if scored or not _is_narrowed(query) else NOTHING_ASKED_FOR,
@@ -187,6 +188,23 @@ class Recall:
         nothing_yet = "no memory is of the kind, area, tags and time asked for" if _is_narrowed(query) else NOTHING_HERE
         silent = None if results else nothing_yet
         return Recalled(results=results, silent_because=silent, considered=len(results))
+
+    async def _search(
+        self, text: str, terms: Sequence[QueryTerm], query: Query, selection: Selection, evidence: _Evidence
+    ) -> None:
+        """Search by words while the model reads the query, where an event loop can do both at once."""
+        by_words = self._search_words(terms, selection, evidence)
+        if query.lexical_only or self._embedder is None or not _loop_runs():
+            await by_words
+            await self._search_meaning(text, query, selection, evidence)
+            return
+        import asyncio
+
+        beside = asyncio.ensure_future(by_words)
+        try:
+            await self._search_meaning(text, query, selection, evidence)
+        finally:
+            await beside
 
     async def _search_words(self, terms: Sequence[QueryTerm], selection: Selection, evidence: _Evidence) -> None:
         search = await self._backend.text.search_text([term.token for term in terms], selection, limit=_CANDIDATES)
@@ -235,8 +253,9 @@ class Recall:
         return await self._embedder.model()
 
     async def _score(self, evidence: _Evidence, query: Query, selection: Selection) -> list[Result]:
-        candidates = self._best_candidates(evidence, query)
-        agreed = await self._compare_words(evidence, [memory_id for memory_id, _, _ in candidates])
+        candidates = self._candidates(evidence)
+        agreed = await self._compare_words(evidence, [memory_id for memory_id, _, _ in candidates[:_COMPARED]])
+        candidates = self._best(candidates, agreed)[: max(2 * query.limit, _LOADED_AT_LEAST)]
         memories = await self._backend.memories.get([memory_id for memory_id, _, _ in candidates])
         question = query.text.rstrip().endswith(("?", "？"))
         results = []
@@ -264,8 +283,8 @@ class Recall:
         compared = await self._backend.vectors.compare_words(evidence.asked, ids, model=evidence.model)
         return {key: (agreement(item.nearest, weights), item.answered) for key, item in compared.items()}
 
-    def _best_candidates(self, evidence: _Evidence, query: Query) -> list[_Candidate]:
-        """The candidates worth loading, the best matches first."""
+    def _candidates(self, evidence: _Evidence) -> list[_Candidate]:
+        """All that the indexes found, the best matches first as far as can be told without comparing words."""
         # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list,
         # it has no vector yet and is judged by its words
         full = len(evidence.similarity) >= _CANDIDATES
@@ -274,8 +293,14 @@ class Recall:
             (memory_id, evidence.words.get(memory_id, evidence.no_words), evidence.similarity.get(memory_id, beyond))
             for memory_id in dict.fromkeys([*evidence.words, *evidence.similarity])
         ]
-        candidates.sort(key=lambda found: match(found[1], _meaning(found[2], None), self._policy), reverse=True)
-        return candidates[: max(2 * query.limit, _LOADED_AT_LEAST)]
+        return self._best(candidates, {})
+
+    def _best(self, candidates: Sequence[_Candidate], agreed: Mapping[MemoryId, _Agreement]) -> list[_Candidate]:
+        def evidence_for(found: _Candidate) -> float:
+            memory_id, words, similarity = found
+            return match(words, _meaning(similarity, agreed.get(memory_id)), self._policy)
+
+        return sorted(candidates, key=evidence_for, reverse=True)
 
 
 def _meaning(similarity: float | None, agreed: _Agreement | None) -> Meaning | None:
@@ -283,6 +308,18 @@ def _meaning(similarity: float | None, agreed: _Agreement | None) -> Meaning | N
         return None
     agreement_, answered = agreed or (None, None)
     return Meaning(similarity=similarity, agreement=agreement_, answered=answered)
+
+
+def _loop_runs() -> bool:
+    """Whether an event loop drives this; asyncio is not imported to find out, since one-shot commands do without."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _is_narrowed(query: Query) -> bool:
