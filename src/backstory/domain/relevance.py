@@ -73,7 +73,8 @@ HALF = 0.5
 MIN_COVERAGE = 0.15  # below it, a few words of a long prompt are here by chance
 
 # Fitted by ``python -m bench quality --fit`` on 668 labelled prompts of coding sessions (541 and 127), and rounded. The
-# figures of these models on projects they were not fitted on stand in bench/RESULTS.md. The first is for a model that
+# figures of these models on projects they were not fitted on stand in bench/RESULTS.md; the limits and floors
+# below were picked on the same prompts. The first is for a model that
 # gives vectors of words, the second for one that does not.
 _WORD_BY_WORD = _Evidence(
     start=-2.2, similarity=4.3, answered=7.9, coverage=2.5, brevity=2.6, excess=-2.6, question=1.7
