@@ -63,8 +63,9 @@ class RankingPolicy:
 
     The first four say what each kind of evidence adds where a vector took part; only their ratios order memories.
     Chosen by hand, from some 170 combinations scored on both labelled sets; so no figure on those sets is a held-out
-    one for these weights. A listwise fit (``python -m bench fit-ranking``) gives 10, 3.2, 10.7 and 1.4 and ranks projects
-    it has not seen as well; bench/RESULTS.md has both. A global memory answers a project's prompt far more rarely than
+    one for these weights. A listwise fit (``python -m bench fit-ranking``) gives 10, 3.2, 10.7 and 1.4; what that ranks
+    on projects it has not seen stands in bench/RESULTS.md.
+    A global memory answers a project's prompt far more rarely than
     one of its own: ``own_project`` was worth three to five points of R@1. The rest are tie-breakers, which never beat a
     clearly better match.
     """
