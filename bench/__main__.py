@@ -13,6 +13,7 @@ from bench import (
     beam,
     coding,
     coding_small,
+    crash,
     evidence_fit,
     host,
     latency,
@@ -21,6 +22,7 @@ from bench import (
     ranking_fit,
     sessions,
 )
+from bench.crash_stores import STORES
 from bench.report import Report, Unavailable
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "eval-data"
@@ -28,6 +30,7 @@ BENCHES = {
     "beam": beam.run,
     "coding": coding.run,
     "coding-small": coding_small.run,
+    "crash": crash.run,
     "fit-evidence": evidence_fit.run,
     "fit-ranking": ranking_fit.run,
     "locomo": locomo.run,
@@ -50,7 +53,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--save", type=Path, default=None, metavar="DIR", help="coding: write what each system returned"
     )
     parser.add_argument("--rows", type=int, default=None, metavar="N", help="memories in the store (latency: 10000)")
-    parser.add_argument("--store", choices=["sqlite"], default="sqlite", help="which backend is measured")
+    parser.add_argument("--store", choices=sorted(STORES), default="sqlite", help="which backend is measured")
+    parser.add_argument("--kills", type=int, default=None, metavar="N", help="crash: writers to kill (100)")
+    parser.add_argument("--writers", type=int, default=None, metavar="N", help="crash: how many at a time (8)")
+    parser.add_argument("--kill-server", action="store_true", help="crash: kill what stands behind the store as well")
+    parser.add_argument("--seed", type=int, default=1, help="crash: another one, other moments")
     parser.add_argument("--fit", action="store_true", help="quality: fit the gate anew, judged across projects")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     options = parser.parse_args(arguments)

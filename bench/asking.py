@@ -15,7 +15,8 @@ from backstory.domain.relevance import UNASKED, Fair, Relevance, confidence
 from backstory.ports.backend import Backend
 from backstory.ports.models import Embedder
 from backstory.services.maintenance import Maintenance
-from backstory.services.recall import Query, Recall
+from backstory.services.query import Query
+from backstory.services.recall import Recall
 from bench.labelled import LabelledSet, Question, fill
 from bench.measures import Answer
 

@@ -12,15 +12,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from backstory.domain.evidence import EvidenceWeights, PassageSigns
+from backstory.domain.evidence import EvidenceWeights
+from backstory.domain.evidence_signs import PassageSigns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-SIGNS = ("words", "words_around", "coverage", "meaning", "meaning_around", "speaker", "date", "user", "length")
+SIGNS = (
+    "words", "words_far", "coverage", "session_words", "together", "meaning", "meaning_around", "speaker", "date",
+    "user", "asked", "dated", "counted", "length", "brief",
+)  # fmt: skip
 """The columns of ``SignTable.columns``, by the names of their weights."""
+TAKEN_OFF = ("length", "brief")
+"""Signs against a passage; their columns are negative."""
+_PLAIN = ("coverage", "session_words", "together", "speaker", "date", "user", "dated", "counted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,17 +43,24 @@ class SignTable:
 
     def scores(self, weights: EvidenceWeights) -> NDArray[np.float64]:
         """The score of each message, up to the factor that brings it below 1."""
-        weighed = np.array([getattr(weights, name) for name in SIGNS])
-        weighed[SIGNS.index("length")] *= -1
-        own = self.columns @ weighed
+        return self.message_signs(weights)[1]
+
+    def message_signs(self, weights: EvidenceWeights) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The signs of each message's best passage, then what stands beside it and in its session; and the scores."""
+        own = self.columns @ np.array([getattr(weights, name) for name in SIGNS])
         best = np.full(len(self.messages), -np.inf)
         np.maximum.at(best, self.owner, own)
+        passages = np.full(len(self.messages), len(own), dtype=np.intp)
+        leading = np.flatnonzero(own >= best[self.owner])
+        np.minimum.at(passages, self.owner[leading], leading)
         neighbour = np.zeros(len(self.messages))
         if len(self.beside):
             np.maximum.at(neighbour, self.beside[:, 1], best[self.beside[:, 0]])
             np.maximum.at(neighbour, self.beside[:, 0], best[self.beside[:, 1]])
         smoothed = best + weights.neighbour * neighbour
-        return smoothed + weights.session * self._best_three(smoothed)[self.session_of]
+        lift = self._best_three(smoothed)[self.session_of]
+        signs = np.column_stack([self.columns[passages], neighbour, lift])
+        return signs, smoothed + weights.session * lift
 
     def ranking(self, weights: EvidenceWeights) -> list[str]:
         """The messages, best first."""
@@ -69,19 +83,17 @@ def as_table(signs: Sequence[PassageSigns]) -> SignTable:
     places = {message: place for place, message in enumerate(messages)}
     sessions = {session: place for place, session in enumerate(dict.fromkeys(sign.session for sign in signs))}
     session_of = {sign.message: sessions[sign.session] for sign in signs}
-    words = _shares(sign.words for sign in signs)
-    around = _shares(sign.words_around for sign in signs)
-    columns = (
-        words,
-        around,
-        [sign.coverage for sign in signs],
-        _cosines([sign.cosine for sign in signs], words),
-        _cosines([sign.cosine_around for sign in signs], around),
-        [sign.speaker for sign in signs],
-        [sign.date for sign in signs],
-        [sign.user for sign in signs],
-        [sign.length for sign in signs],
-    )
+    best = max((sign.words for sign in signs), default=0.0) or 1.0
+    words = [sign.words / best for sign in signs]
+    columns = {
+        "words": words,
+        "words_far": _shares(sign.words_far for sign in signs),
+        "asked": [sign.asked / best for sign in signs],
+        "meaning": _nearness([sign.cosine for sign in signs], words),
+        "meaning_around": _cosines([sign.cosine_around for sign in signs], words),
+        **{name: [getattr(sign, name) for sign in signs] for name in _PLAIN},
+        **{name: [-getattr(sign, name) for sign in signs] for name in TAKEN_OFF},
+    }
     beside = [
         (places[previous.message], places[sign.message])
         for previous, sign in itertools.pairwise(signs)
@@ -89,7 +101,7 @@ def as_table(signs: Sequence[PassageSigns]) -> SignTable:
     ]
     return SignTable(
         messages=messages,
-        columns=np.array(columns, dtype=np.float64).T.reshape(len(signs), len(SIGNS)),
+        columns=np.array([columns[name] for name in SIGNS], dtype=np.float64).T.reshape(len(signs), len(SIGNS)),
         owner=np.array([places[sign.message] for sign in signs], dtype=np.intp),
         session_of=np.array([session_of[message] for message in messages], dtype=np.intp),
         beside=np.array(beside, dtype=np.intp).reshape(len(beside), 2),
@@ -107,3 +119,12 @@ def _cosines(cosines: Sequence[float | None], words: Sequence[float]) -> list[fl
     if best <= 0.0:
         return [0.0] * len(cosines)
     return [word if cosine is None else max(cosine, 0.0) / best for cosine, word in zip(cosines, words, strict=True)]
+
+
+def _nearness(cosines: Sequence[float | None], words: Sequence[float]) -> list[float]:
+    known = np.array([cosine for cosine in cosines if cosine is not None])
+    if not len(known):
+        return [0.0] * len(cosines)
+    spread = 4.0 * float(known.std()) or 1.0
+    shares = [word if c is None else (c - float(known.mean())) / spread for c, word in zip(cosines, words, strict=True)]
+    return [min(1.0, max(-1.0, share)) for share in shares]

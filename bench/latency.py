@@ -25,7 +25,7 @@ from backstory.domain.ids import ChangeId, MemoryId, ProjectId
 from backstory.domain.memory import Memory, Times, Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
-from backstory.services.recall import Query
+from backstory.services.query import Query
 from backstory.services.remember import Draft
 from bench.report import Report, Unavailable, percentile, spread, table
 from bench.rows import PROJECTS, Row, queries, rows

@@ -21,7 +21,8 @@ from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.ranking import RankingPolicy, Score
 from backstory.domain.relevance import UNASKED, Fair, Relevance, confidence, judge
 from backstory.services.maintenance import Maintenance
-from backstory.services.recall import Query, Recall
+from backstory.services.query import Query
+from backstory.services.recall import Recall
 from bench.gate_fit import Fitted, fit_gates
 from bench.labelled import LabelledSet, Question, fill, read_sets
 from bench.report import Report, Unavailable, table

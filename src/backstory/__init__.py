@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         OutOfScope,
         StoreError,
     )
-    from backstory.services.recall import Recalled, Result
+    from backstory.services.query import Recalled, Result
 
 _HOMES = {
     "Change": "domain.history",

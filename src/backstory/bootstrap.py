@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
+from backstory.adapters.blocking import aside
 from backstory.adapters.clock import SystemClock, UlidSource
-from backstory.adapters.project_folder import see_project
 from backstory.config import Settings
-from backstory.domain.ids import ProjectId, SessionId
+from backstory.domain.ids import SessionId
 from backstory.domain.project import Project
 from backstory.domain.scope import Audience, Viewer
 from backstory.errors import ConfigError
@@ -22,15 +22,19 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from backstory.domain.admission import TextLimits
+    from backstory.ports.text_models import TextModel
     from backstory.services.context_block import ContextBlocks
     from backstory.services.conversation import Conversations
     from backstory.services.evidence import EvidenceRecall
     from backstory.services.inspection import Inspection
     from backstory.services.maintenance import Maintenance
+    from backstory.services.project_identity import ProjectIdentity
+    from backstory.services.projects import Projects
     from backstory.services.prompt import Prompts
     from backstory.services.recall import Recall
     from backstory.services.reference import Reference
     from backstory.services.remember import Remember
+    from backstory.services.reranking import Reranker
     from backstory.services.transfer import Transfer
 
 # The rest of a prompt's deadline, once the query's vector is there: two searches, composing and one durable write.
@@ -58,12 +62,7 @@ class App:
 
         Without ``register`` nothing is written: a new folder's project has an id that nobody knows.
         """
-        sighting = see_project(directory)
-        new_id = ProjectId(self.ids.new_id())
-        if not register:
-            known = await self.backend.projects.find(sighting)
-            return known or Project(id=new_id, name=sighting.name, root=sighting.root)
-        return await self.backend.projects.identify(sighting, now=self.clock.now(), new_id=new_id)
+        return await self.identity.of_folder(directory, register=register)
 
     async def viewer(
         self,
@@ -92,6 +91,9 @@ class App:
         """Release the store and the model. Calling twice is fine."""
         if self.embedder is not None:
             await self.embedder.close()
+        model = self.__dict__.get("text_model")  # only if it was made
+        if model is not None:
+            await model.close()
         await self.backend.memories.close()
 
     @cached_property
@@ -100,6 +102,19 @@ class App:
 
         limits = self.settings.limits
         return TextLimits(min_chars=limits.content_min_chars, max_chars=limits.content_max_chars)
+
+    @cached_property
+    def identity(self) -> ProjectIdentity:
+        from backstory.adapters.project_evidence import FolderEvidence
+        from backstory.services.project_identity import ProjectIdentity
+
+        return ProjectIdentity(self.backend.projects, FolderEvidence(), clock=self.clock, ids=self.ids)
+
+    @cached_property
+    def projects(self) -> Projects:
+        from backstory.services.projects import Projects
+
+        return Projects(self.backend, clock=self.clock, ids=self.ids)
 
     @cached_property
     def reference(self) -> Reference:
@@ -114,12 +129,31 @@ class App:
         return Remember(self.backend.memories, self.reference, clock=self.clock, ids=self.ids, limits=self.limits)
 
     @cached_property
+    def text_model(self) -> TextModel | None:
+        """The configured language model; None where there is none in this process."""
+        return _text_model(self.settings)
+
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        if self.settings.recall.rerank == "off" or self.text_model is None:
+            return None
+        from backstory.services.reranking import Reranker
+
+        return Reranker(self.text_model, timeout_s=self.settings.recall.rerank_timeout_ms / 1000)
+
+    @cached_property
     def recall(self) -> Recall:
         from backstory.domain.ranking import RankingPolicy
         from backstory.services.recall import Recall
 
         return Recall(
-            self.backend, self.embedder, clock=self.clock, policy=RankingPolicy(), no_embedder=self.no_embedder
+            self.backend,
+            self.embedder,
+            clock=self.clock,
+            policy=RankingPolicy(),
+            no_embedder=self.no_embedder,
+            aside=aside,
+            reranker=self.reranker,
         )
 
     @cached_property
@@ -197,26 +231,58 @@ class App:
         )
 
 
-def open_app(settings: Settings, *, one_shot: bool = False, create: bool = True) -> App:
+def open_app(settings: Settings, *, folder: Path | None = None, one_shot: bool = False, create: bool = True) -> App:
     """An application over the configured store, which is opened at its first use.
 
-    ``one_shot`` prefers an embedder that starts fast over one that answers fast. ``create`` False leaves a store that
-    is not there unmade (StoreUnavailable at the first use).
+    ``folder`` is where a ``git`` store looks for its repository, if not here. ``one_shot`` prefers an embedder that
+    starts fast over one that answers fast. ``create`` False leaves a store that is not there unmade (StoreUnavailable
+    at the first use).
     """
     embedder, no_embedder = _embedder(settings, one_shot=one_shot)
-    return App(settings, _backend(settings, create=create), embedder, no_embedder=no_embedder)
+    return App(settings, _backend(settings, folder or Path.cwd(), create=create), embedder, no_embedder=no_embedder)
 
 
-def _backend(settings: Settings, *, create: bool) -> Backend:
-    path = settings.database_file
-    if path is None:
-        from backstory.adapters.stores.memory import open_memory_store
-
-        return open_memory_store()
-    from backstory.adapters.stores.sqlite.store import open_sqlite
+def _backend(settings: Settings, folder: Path, *, create: bool) -> Backend:
     from backstory.domain.evidence_passages import PassageLimits
 
-    return open_sqlite(path, create=create, passages=PassageLimits(tool=settings.archive.tool_passages))
+    passages = PassageLimits(tool=settings.archive.tool_passages)
+    kind, _, place = settings.store.url.partition("://")
+    match kind:
+        case "memory":
+            from backstory.adapters.stores.memory import open_memory_store
+
+            return open_memory_store()
+        case "postgresql":
+            from backstory.adapters.stores.postgres.store import open_postgres
+
+            return open_postgres(
+                _with_password(settings.store.url, settings.store.password),
+                schema=settings.store.schema,
+                tenant=settings.store.tenant,
+                create=create,
+                passages=passages,
+            )
+        case "git":
+            from backstory.adapters.project_folder import shared_git_folder
+            from backstory.adapters.stores.gitbranch.store import open_git
+
+            repository = Path(place) if place else folder
+            index = settings.git_index(shared_git_folder(repository) or repository)
+            return open_git(repository, ref=settings.store.ref, index=index, create=create, passages=passages)
+        case _:
+            from backstory.adapters.stores.sqlite.store import open_sqlite
+
+            path = settings.database_file
+            assert path is not None  # ``store_url`` lets no other kind through
+            return open_sqlite(path, create=create, passages=passages)
+
+
+def _with_password(address: str, password: str | None) -> str:
+    if password is None:
+        return address
+    from psycopg.conninfo import make_conninfo
+
+    return make_conninfo(address, password=password)
 
 
 def _embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, str]:
@@ -250,6 +316,22 @@ def _embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, s
             assert_never(chosen.provider)
 
 
+def _text_model(settings: Settings) -> TextModel | None:
+    chosen = settings.models
+    if chosen.provider in ("none", "host") or (chosen.provider == "auto" and not chosen.base_url):
+        return None
+    from backstory.adapters.text_models.openai import OpenAiTextModel
+
+    return OpenAiTextModel(
+        chosen.base_url or "https://api.openai.com/v1",
+        model=_needed(chosen.model, "models.model"),
+        api_key=chosen.api_key,
+        timeout_s=chosen.timeout_ms / 1000,
+        retries=chosen.max_retries,
+        concurrency=chosen.concurrency,
+    )
+
+
 def _local_embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, str]:
     from backstory.adapters.embedders import minilm
 
@@ -261,5 +343,5 @@ def _local_embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | N
 
 def _needed(value: str | None, option: str) -> str:
     if not value:
-        raise ConfigError(f"{option} is not set, and the chosen embedder needs it", option=option)
+        raise ConfigError(f"{option} is not set, and the chosen model needs it", option=option)
     return value

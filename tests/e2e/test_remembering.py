@@ -97,6 +97,18 @@ def test_what_the_agent_stored_comes_back_beside_a_prompt(installation: Installa
     assert "noted by the agent" in block
 
 
+def test_what_is_forgotten_leaves_a_conversation_that_goes_on(installation: Installation, server: Server) -> None:
+    stored = installation.tool(
+        server, server.create_session(), "memory_remember", content="The lighthouse service answers on host pelican-3"
+    )
+    session = server.create_session()
+    assert "pelican-3" in installation.ask(server, session, "on which host does the lighthouse service answer?")
+    number = int(stored.partition("#")[2].split()[0])
+    installation.tool(server, server.create_session(), "memory_forget", id=number)
+    installation.ask(server, session, "thank you, that is all")
+    assert "pelican-3" not in installation.requests(session)[-1].all_text()
+
+
 # --- what is not a person's word ------------------------------------------------------------------------------------
 
 

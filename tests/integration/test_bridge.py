@@ -176,6 +176,18 @@ def test_requests_in_parallel_all_get_their_own_answer(start: Start) -> None:
     assert all(answer.startswith("Stored") for answer in answers)
 
 
+def test_what_is_forgotten_is_named_to_the_plugin_with_the_next_answer(start: Start) -> None:
+    bridge = start()
+    bridge.prompt("remember that the staging cluster is called heron-2", message="msg_1", session="ses_0")
+    shown = bridge.ask("chat.message", session="ses_1", message="msg_2", text="what is the staging cluster called?")
+    assert "heron-2" in shown["block"]
+    assert shown["withheld"] == []
+    forgotten = bridge.ask("tool", session="ses_1", name="memory_forget", arguments={"id": 1, "reason": "renamed"})
+    assert forgotten["withheld"] == ["msg_2"]
+    assert bridge.ask("chat.message", session="ses_1", message="msg_3", text="thanks")["withheld"] == ["msg_2"]
+    assert bridge.ask("chat.message", session="ses_2", message="msg_4", text="thanks")["withheld"] == []
+
+
 def test_bad_tool_arguments_are_explained_and_an_unknown_tool_is_named(start: Start) -> None:
     bridge = start()
     assert "content" in bridge.tool("memory_remember")

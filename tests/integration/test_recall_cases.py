@@ -20,7 +20,7 @@ from backstory.domain.ids import MemoryId, ProjectId
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.ports.models import Embedder
-from backstory.services.recall import Query
+from backstory.services.query import Query
 from backstory.services.remember import Draft
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"

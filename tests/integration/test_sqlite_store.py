@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import sqlite3
 import stat
@@ -33,10 +32,8 @@ from backstory.ports.backend import Backend
 from backstory.ports.index import Embedded
 from backstory.ports.models import EmbeddingModel
 from backstory.testing.fakes import ORCHARD, START, add_memories, sample_change, sample_memory, ulid
-from bench.kills import run as kill_writers
 
 ROOT = Path(__file__).parents[2]
-KILLS = 32
 ALL = Selection(viewer=Viewer(project=ORCHARD, audience=Audience.PERSON), now=START)
 MODEL = EmbeddingModel(name="compass", dimension=2)
 
@@ -495,17 +492,6 @@ print(drive(open_sqlite(path).projects.identify(sighting, now=START, new_id=new_
 """
     outputs = all_succeed([start(code, tmp_path / "memory.db", number) for number in range(1, 5)])
     assert len(set(outputs)) == 1
-
-
-def test_writers_killed_at_random_moments_lose_nothing_acknowledged(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    outcome = kill_writers(path, kills=KILLS, writers=8, choose=random.Random(7))
-    assert (outcome.kills, outcome.lost, outcome.unopenable, outcome.damage) == (KILLS, 0, 0, [])
-    assert outcome.acknowledged > 0
-    assert len(contents(path)) >= outcome.acknowledged
-    backend = open_sqlite(path)
-    search = drive(backend.text.search_text(["writer"], ALL, limit=5))
-    assert search.documents == drive(backend.memories.count(ALL)) == search.frequency["writer"]
 
 
 def test_a_busy_writer_is_waited_for_and_then_told(tmp_path: Path) -> None:

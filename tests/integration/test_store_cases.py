@@ -31,7 +31,8 @@ from backstory.entrypoints.drive import drive
 from backstory.errors import InputError
 from backstory.ports.backend import Backend
 from backstory.services.context_block import ContextBlocks, ContextPolicy
-from backstory.services.recall import Query, Recall
+from backstory.services.query import Query
+from backstory.services.recall import Recall
 from backstory.services.reference import Reference
 from backstory.services.remember import Draft, Remember
 from backstory.testing.fakes import ORCHARD, FakeClock, SequentialIds, add_memories, sample_memory

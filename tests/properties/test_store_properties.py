@@ -37,7 +37,8 @@ from backstory.ports.backend import Backend
 from backstory.ports.store import Order, Use
 from backstory.services.context_block import ContextBlocks, ContextPolicy
 from backstory.services.inspection import Inspection
-from backstory.services.recall import Query, Recall
+from backstory.services.query import Query
+from backstory.services.recall import Recall
 from backstory.services.reference import Reference
 from backstory.services.remember import Draft, Remember
 from backstory.services.transfer import Transfer

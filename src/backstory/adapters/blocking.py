@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,6 +44,32 @@ async def run_blocking(
     import anyio.to_thread
 
     return await anyio.to_thread.run_sync(fn, limiter=limiter, abandon_on_cancel=abandon_on_cancel)
+
+
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:  # Any: nothing is sent in and nothing is yielded
+    """Run a coroutine that never waits for anything but its own blocking adapters, to its end.
+
+    Adapters run their driver in place where no event loop runs, so a service called from a command never suspends.
+    Importing an event loop costs more than a cold recall (measured: 75 ms for asyncio, 115 with anyio, against 70 ms
+    for the whole command), so commands do without. A coroutine that does suspend is a bug and raises RuntimeError.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    coroutine.close()
+    raise RuntimeError("it waited for an event loop where none runs; use anyio.run for work that needs deadlines")
+
+
+async def aside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: nothing is sent in and nothing is yielded
+    """See ``ports.system.Aside``: one trip to a worker thread, in which all adapters run their drivers in place.
+
+    A trip costs 0.3 to 1 ms of waiting for threads; a recall makes four reads.
+    """
+    if running_loop() is None:
+        return await work()
+    return await run_blocking(lambda: drive(work()), abandon_on_cancel=True)
 
 
 class OneAtATime:

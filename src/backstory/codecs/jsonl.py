@@ -21,6 +21,8 @@ MAX_LINE_CHARS = 4_000_000
 # Signs that other readers take for the end of a line, and halves of characters, which no file in UTF-8 can hold.
 _ESCAPED = "[\u0085\u2028\u2029\ud800-\udfff]"
 
+_GLUED = re.compile(r"\}\s*+\{")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
@@ -51,7 +53,8 @@ def decode_lines(lines: Iterable[str]) -> Iterator[Line]:
     """Read an export line by line; a bad line is reported as such and does not stop the others.
 
     Empty lines, and the mark some editors put at the start of a file (U+FEFF), do not matter. A line that holds half a
-    character (a lone surrogate) is bad: no store could keep it.
+    character (a lone surrogate) is bad: no store could keep it. Of records that stand glued together on one line, each
+    is read, and the line is reported as well.
 
     Raises InputError when the first line is not the header of a version known here.
     """
@@ -59,7 +62,34 @@ def decode_lines(lines: Iterable[str]) -> Iterator[Line]:
     content = ((number, line) for number, line in numbered if line)
     _check_header(next(content, (1, "")))
     for number, line in content:
-        yield _decode_line(number, line)
+        records = list(_separated(line))
+        yield from (_decode_line(number, record) for record in records)
+        if len(records) > 1:
+            yield Line(number=number, error=f"{len(records)} records stand on one line; each was read")
+
+
+def _separated(line: str) -> Iterator[str]:
+    """The records of a line: one, except where a line end was lost between two. What is no record stays in one piece
+    with all that comes after it."""
+    if len(line) > MAX_LINE_CHARS or not _GLUED.search(line):
+        yield line
+        return
+    decoder, start = json.JSONDecoder(), 0
+    while start < len(line):
+        try:
+            _, end = decoder.raw_decode(line, start)
+        except (ValueError, RecursionError):
+            break
+        yield line[start:end]
+        start = _blanks_end(line, end)
+    if start < len(line):
+        yield line[start:]
+
+
+def _blanks_end(line: str, start: int) -> int:
+    while start < len(line) and line[start].isspace():
+        start += 1
+    return start
 
 
 def _check_header(first: tuple[int, str]) -> None:

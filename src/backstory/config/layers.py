@@ -142,9 +142,10 @@ def _user_document(path: Path, source: str, *, must_exist: bool) -> Mapping[str,
 
 
 def _exposed(option: Option, *, written: str, source: str, where: str) -> ConfigError:
-    advice = f"set {option.env}, or name a variable of your own in {option.name}_env"
+    named = f"{option.name}_env"
+    advice = f"set {option.env}" + (f", or name a variable of your own in {named}" if named in _table() else "")
     return ConfigError(
-        f"{place(written, source)}: a key does not belong {where}; {advice}", option=written, source=source
+        f"{place(written, source)}: a secret does not belong {where}; {advice}", option=written, source=source
     )
 
 

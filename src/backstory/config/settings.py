@@ -10,11 +10,21 @@ from typing import Literal, get_args
 
 from backstory.config.locations import platform_folder
 from backstory.config.options import Group, Option, declared_options, option
-from backstory.config.values import api_key, folder, http_url, store_url, variable_name
+from backstory.config.values import (
+    api_key,
+    folder,
+    git_ref,
+    http_url,
+    schema_name,
+    store_url,
+    tenant_name,
+    variable_name,
+)
 
 EmbedderProvider = Literal["auto", "local", "openai", "ollama", "none"]
 ModelProvider = Literal["auto", "host", "openai", "none"]
 RecallMode = Literal["hybrid", "lexical"]
+Rerank = Literal["off", "auto"]
 Relevance = Literal["quiet", "balanced", "keen"]
 Selection = Literal["relevance", "recency"]
 EmbedArchive = Literal["auto", "always", "never"]
@@ -24,7 +34,7 @@ LogLevel = Literal["error", "warning", "info", "debug"]
 _ADDRESS = "an http or https address without user name or password"
 _VARIABLE = "the name of an environment variable, in upper case"
 _FOLDER = "an absolute path; ~ is your home folder"
-_STORE = "sqlite, sqlite:///absolute/path/of/file.db, memory"
+_STORE = "sqlite, sqlite:///absolute/path/of/file.db, postgresql://user@host/database, git, memory"
 _DATABASE = "backstory.db"
 
 
@@ -38,7 +48,38 @@ class StoreSettings(Group):
         check=store_url,
         allowed=_STORE,
         project="never",
-        help="The store. `sqlite` is a file in the data folder; `memory` keeps nothing.",
+        help="The store. `sqlite` is a file in the data folder, `git` a ref of the repository; `memory` keeps nothing.",
+    )
+    password: str | None = option(
+        None,
+        type=str,
+        maximum=1_000,
+        aliases=("OCPG_PASSWORD",),
+        allowed="the password, in the environment only",
+        secret=True,
+        project="never",
+        help="The password of a `postgresql` store, if no password file holds it.",
+    )
+    schema: str = option(
+        "backstory",
+        check=schema_name,
+        allowed="a name in lower case",
+        project="never",
+        help="The schema of a `postgresql` store that holds our tables.",
+    )
+    tenant: str = option(
+        "default",
+        check=tenant_name,
+        allowed="letters, digits, . _ -",
+        project="never",
+        help="Whose rows of a `postgresql` store are seen; teams with different tenants see nothing of each other.",
+    )
+    ref: str = option(
+        "refs/memory/agent",
+        check=git_ref,
+        allowed="a full name such as refs/memory/agent",
+        project="never",
+        help="The ref that holds the memories of a `git` store.",
     )
     dir: Path | None = option(
         None,
@@ -110,7 +151,7 @@ class ModelSettings(Group):
         maximum=200,
         aliases=("OM_OBSERVATION_MODEL",),
         project="never",
-        help="Not used yet. The language model, as its provider names it.",
+        help="The language model, as its provider names it. `openai` needs it.",
     )
     base_url: str | None = option(
         None,
@@ -119,7 +160,7 @@ class ModelSettings(Group):
         allowed=_ADDRESS,
         aliases=("OM_API_BASE_URL",),
         project="never",
-        help="Not used yet. Where the language model's endpoint is.",
+        help="Where the language model's endpoint is, usually ending in /v1.",
     )
     api_key: str | None = option(
         None,
@@ -138,6 +179,25 @@ class ModelSettings(Group):
         allowed=_VARIABLE,
         project="never",
         help="Which environment variable holds that key, if not BACKSTORY_MODELS_API_KEY.",
+    )
+    timeout_ms: int = option(
+        60_000,
+        minimum=100,
+        maximum=600_000,
+        unit="milliseconds",
+        project="safe",
+        help="How long one question to the language model may take, with all its attempts. Some may take less.",
+    )
+    max_retries: int = option(
+        2,
+        minimum=0,
+        maximum=10,
+        unit="attempts",
+        project="safe",
+        help="How often a question is asked again after an overload or a broken connection, within that time.",
+    )
+    concurrency: int = option(
+        2, minimum=1, maximum=16, unit="questions", project="safe", help="How many may be under way at once."
     )
 
 
@@ -160,6 +220,22 @@ class RecallSettings(Group):
         choices=get_args(Relevance),
         project="safe",
         help="How sure to be before offering a memory unasked: `quiet` offers least, `keen` most.",
+    )
+    rerank: Rerank = option(
+        "off",
+        choices=get_args(Rerank),
+        off="off",
+        project="off-only",
+        help="With `auto`, the language model, if there is one, is asked which of the best matches help, or that none"
+        " does. Each search then sends them to it. When it fails, the search answers without it.",
+    )
+    rerank_timeout_ms: int = option(
+        4_000,
+        minimum=100,
+        maximum=60_000,
+        unit="milliseconds",
+        project="safe",
+        help="How long a search waits for the language model; a prompt no longer than `context.deadline_ms` allows.",
     )
 
 
@@ -361,11 +437,18 @@ class Settings(Group):
     @property
     def database_file(self) -> Path | None:
         """The SQLite file that ``store.url`` means; None for a store that is not a file. Raises as ``data_dir``."""
-        if self.store.url == "memory":
+        if self.store.url != "sqlite" and not self.store.url.startswith("sqlite://"):
             return None
         if self.store.url == "sqlite":
             return self.data_dir / _DATABASE
         return Path(self.store.url.removeprefix("sqlite://"))
+
+    def git_index(self, repository: Path) -> Path:
+        """The file beside a ``git`` store that makes it searchable: one for each repository. Raises as ``data_dir``."""
+        from hashlib import blake2b
+
+        digest = blake2b(str(repository).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+        return self.data_dir / "git" / f"{repository.parent.name or 'repository'}-{digest}.db"
 
 
 @cache

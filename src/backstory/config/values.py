@@ -24,9 +24,14 @@ def parse(option: Option, raw: object, *, written: str, source: str, text: bool)
     try:
         return _checked(option, _typed(option, raw, text=text))
     except ValueError as error:
-        value = "the value" if option.secret or option.check is variable_name else shown(raw)
+        value = "the value" if _may_hold_a_secret(option, raw) else shown(raw)
         message = f"{place(written, source)}: {value} {error}; allowed: {option.limits}"
         raise ConfigError(message, option=written, source=source) from None
+
+
+def _may_hold_a_secret(option: Option, raw: object) -> bool:
+    """Whether a value is better not repeated: a key put where the name of a variable belongs, a password in a URL."""
+    return option.secret or option.check is variable_name or (option.check is store_url and "postgres" in str(raw))
 
 
 def place(written: str, source: str) -> str:
@@ -93,15 +98,54 @@ def folder(text: str) -> Path:
 
 
 def store_url(text: str) -> str:
-    """``sqlite``, ``memory``, or ``sqlite://`` and the absolute path of the database file."""
-    if text in ("sqlite", "memory"):
+    """``sqlite``, ``memory``, ``git``; ``sqlite://`` or ``git://`` and an absolute path; ``postgresql://`` and more."""
+    if text in ("sqlite", "memory", "git"):
         return text
-    scheme, separator, path = text.partition("://")
-    if scheme != "sqlite" or not separator:
+    scheme, separator, rest = text.partition("://")
+    if scheme in ("postgres", "postgresql") and separator:
+        return _postgres_url(rest)
+    if scheme not in ("sqlite", "git") or not separator:
         raise ValueError("is not a kind of store")
-    if not path.startswith("/") or path.endswith("/"):
-        raise ValueError("does not name a file by its absolute path")
-    return "sqlite:///" + os.path.normpath(path).lstrip("/")
+    if not rest.startswith("/") or (rest.endswith("/") and scheme == "sqlite"):
+        raise ValueError(
+            "does not name a file by its absolute path" if scheme == "sqlite" else "names no absolute path"
+        )
+    return f"{scheme}:///" + os.path.normpath(rest).lstrip("/")
+
+
+def _postgres_url(rest: str) -> str:
+    """The address, which may name several hosts; a password in it would end up in files, logs and process lists."""
+    if len(rest) > _URL_CHARS or not re.fullmatch(r"[\x21-\x7e]*", rest):
+        raise ValueError("is not an address")
+    place, _, options = rest.partition("?")
+    user, at, _ = place.rpartition("@")
+    if (at and ":" in user) or re.search(r"(^|&)\s*(ssl)?password=", options, re.IGNORECASE):
+        raise ValueError("holds a password, which belongs in BACKSTORY_STORE_PASSWORD or a password file")
+    return f"postgresql://{rest}"
+
+
+def git_ref(text: str) -> str:
+    """A full name of a ref outside branches and tags of the work itself, such as ``refs/memory/agent``."""
+    parts = text.split("/")
+    if len(parts) < 3 or parts[0] != "refs" or not all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", p) for p in parts):
+        raise ValueError("is not the full name of a ref")
+    if ".." in text or any(part.endswith((".lock", ".")) for part in parts):
+        raise ValueError("is not the full name of a ref")
+    return text
+
+
+def tenant_name(text: str) -> str:
+    """A name of letters, digits, dots, underscores and hyphens."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}", text):
+        raise ValueError("is not a plain name")
+    return text
+
+
+def schema_name(text: str) -> str:
+    """A name that needs no quotes in SQL."""
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", text) or text.startswith("pg_"):
+        raise ValueError("is not a plain name in lower case")
+    return text
 
 
 def http_url(text: str) -> str:

@@ -1,119 +1,103 @@
-"""How well what was said answers a question: passages scored with their neighbours, messages by their best passage.
+"""How well what was said answers a question: the signs of passages weighed, messages scored by their best passage.
 
-Cutting messages is in ``evidence_passages.py``; what a question says of speakers and days in ``evidence_hints.py``.
-Evidence is never ranked in one list with memories, so its scores need not be theirs.
+The signs are read in ``evidence_signs.py``; cutting messages is in ``evidence_passages.py``; what a question says of
+speakers, days and details in ``evidence_hints.py``. Evidence is never ranked in one list with memories, so its scores
+need not be theirs.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
-from backstory.domain.conversation import Role
-from backstory.domain.evidence_hints import DateHint, SpeakerHint
-from backstory.domain.evidence_passages import LoadedPassage, PassageNumber
+from backstory.domain.evidence_signs import PassageSigns
 from backstory.domain.ids import MessageId, SessionId
-from backstory.domain.ranking import BM25_B, BM25_K1
-from backstory.domain.small_talk import SMALL_TALK
-from backstory.domain.text import QueryTerm
 
 _BEST_OF_SESSION = 3
+_DEVIATIONS = 4.0
+"""Above the usual cosine that count as 1: among some hundred candidates the best lies at 3 to 4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceWeights:
-    """What each sign counts. Words and meaning are first divided by the best of the question's candidates.
+    """What each sign counts. Words are first divided by the best of the question's candidates.
 
-    ``words`` and ``meaning`` are those of the passage, ``words_around`` and ``meaning_around`` those of the passage
-    joined with its neighbours, ``coverage`` the share of the question's rare words in the joined one. ``speaker``,
-    ``date`` and ``user`` are added where the passage is of the speaker or the day that the question names, or a user's.
-    ``length`` is taken off for each doubling of a message's passages among the candidates: of many, one fits by chance.
+    ``words`` are those of the passage, ``words_far`` those of the passage joined with up to four on either side,
+    ``coverage`` the share of the question's rare words in the passage and its neighbours, ``session_words`` that share
+    in all that was loaded of its session, ``together`` the share that stands in the passage beside a word it stands
+    beside in the question. ``meaning`` counts by how far the cosine lies above that of the other
+    candidates (four standard deviations are 1), ``meaning_around`` by the mean cosine of the passage and its
+    neighbours, divided by the best. ``speaker``, ``date`` and ``user`` are added where the passage is of the speaker or
+    the day that the question names, or a user's; ``asked`` where a user answers a question that holds the words;
+    ``dated`` and ``counted`` where it tells a time or a number and the question wants one. ``length`` is taken off for
+    each doubling of a message's passages among the candidates: of many, one fits by chance. ``brief`` is taken off a
+    passage of next to nothing.
     Then a message gets ``neighbour`` times the score of the better message beside it, and ``session`` times the mean
     of its session's best three.
     """
 
     words: float
-    words_around: float
+    words_far: float
     coverage: float
+    session_words: float
+    together: float
     meaning: float
     meaning_around: float
     speaker: float
     date: float
     user: float
+    asked: float
+    dated: float
+    counted: float
     length: float
+    brief: float
     neighbour: float
     session: float
 
 
 # Fitted by ``python -m bench fit-evidence`` on every second conversation of LoCoMo, BEAM and the labelled transcripts
-# together, each set counting the same, and judged on the others; figures in bench/RESULTS.md.
+# together, and judged on the others; figures in bench/RESULTS.md, the method in docs/adr/0009-evidence-signs.md.
 WITH_MEANING = EvidenceWeights(
-    words=1.0,
-    words_around=0.4,
-    coverage=1.0,
-    meaning=1.0,
-    meaning_around=0.3,
-    speaker=0.6,
-    date=0.6,
-    user=0.5,
-    length=0.2,
-    neighbour=0.2,
-    session=0.2,
+    words=0.38,
+    words_far=0.31,
+    coverage=0.26,
+    session_words=0.77,
+    together=0.9,
+    meaning=0.62,
+    meaning_around=0.2,
+    speaker=0.69,
+    date=0.39,
+    user=0.2,
+    asked=0.22,
+    dated=0.18,
+    counted=0.56,
+    length=0.21,
+    brief=0.74,
+    neighbour=0.25,
+    session=0.18,
 )
 BY_WORDS = EvidenceWeights(
-    words=1.0,
-    words_around=0.4,
-    coverage=0.4,
+    words=0.88,
+    words_far=0.64,
+    coverage=0.11,
+    session_words=0.77,
+    together=0.9,
     meaning=0.0,
     meaning_around=0.0,
-    speaker=0.6,
-    date=0.2,
-    user=0.5,
-    length=0.15,
-    neighbour=0.3,
-    session=0.6,
+    speaker=0.73,
+    date=0.43,
+    user=0.26,
+    asked=0.21,
+    dated=0.3,
+    counted=0.53,
+    length=0.2,
+    brief=0.52,
+    neighbour=0.25,
+    session=0.07,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceStatistics:
-    """What is known of the words of all passages: how many there are, how long, and how many hold each token."""
-
-    documents: int
-    mean_length: float
-    frequency: Mapping[str, int]
-
-    def idf(self, token: str) -> float:
-        """Rarity of a token, above 0."""
-        count = min(self.frequency.get(token, 0), self.documents)
-        return math.log(1.0 + (self.documents - count + 0.5) / (count + 0.5))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassageSigns:
-    """What was found out about one passage. ``words`` and ``words_around`` are BM25 (unbounded), ``coverage`` lies in
-    [0, 1], cosines are None where there is no vector; ``date`` lies in [0, 2]; ``length`` is the binary logarithm of
-    how many passages of its message are candidates. ``matched`` are words of the question, here or beside it;
-    ``telling`` says whether one of them is more than small talk."""
-
-    passage: PassageNumber
-    message: MessageId
-    session: SessionId
-    follows: bool
-    words: float
-    words_around: float
-    coverage: float
-    cosine: float | None
-    cosine_around: float | None
-    speaker: float
-    date: float
-    user: float
-    length: float
-    matched: tuple[str, ...]
-    telling: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,51 +108,6 @@ class EvidenceScore:
     best: PassageSigns
 
 
-def read_signs(
-    terms: Sequence[QueryTerm],
-    loaded: Sequence[LoadedPassage],
-    *,
-    statistics: EvidenceStatistics,
-    cosines: Mapping[PassageNumber, float],
-    speaker: SpeakerHint,
-    date: DateHint | None,
-) -> list[PassageSigns]:
-    """The signs of each passage, in order. ``loaded`` is in the order of the sessions, as the index gives it.
-
-    A passage's neighbours are those loaded directly before and after it. The vector of the joined passage is taken to
-    be the mean of theirs.
-    """
-    idf = {term.token: term.weight * statistics.idf(term.token) for term in terms}
-    mass = sum(idf.values()) or 1.0
-    pieces = Counter(item.passage.message for item in loaded)
-    signs = []
-    for place, item in enumerate(loaded):
-        around = _around(loaded, place)
-        held = _summed([other.held for other in around])
-        known = [cosines[other.passage.number] for other in around if other.passage.number in cosines]
-        length = sum(other.length for other in around)
-        signs.append(
-            PassageSigns(
-                passage=item.passage.number,
-                message=item.passage.message,
-                session=item.passage.session,
-                follows=place > 0 and item.before == loaded[place - 1].passage.number,
-                words=_bm25(item.held, item.length, statistics.mean_length, idf),
-                words_around=_bm25(held, length, 3 * statistics.mean_length, idf),
-                coverage=sum(idf[token] for token in held) / mass,
-                cosine=cosines.get(item.passage.number),
-                cosine_around=sum(known) / len(known) if known else None,
-                speaker=float(speaker.fits(item.passage)),
-                date=0.0 if date is None else date.fit(item.passage.at),
-                user=float(item.passage.role is Role.USER),
-                length=math.log2(pieces[item.passage.message]),
-                matched=tuple(term.token for term in terms if term.token in held),
-                telling=any(token not in SMALL_TALK for token in held),
-            )
-        )
-    return signs
-
-
 def score_messages(signs: Sequence[PassageSigns], weights: EvidenceWeights) -> list[EvidenceScore]:
     """Every message with its score, best first, ties in the order of the passages."""
     best = _best_passages(signs, _own_scores(signs, weights))
@@ -176,7 +115,7 @@ def score_messages(signs: Sequence[PassageSigns], weights: EvidenceWeights) -> l
     of_session: defaultdict[SessionId, list[float]] = defaultdict(list)
     smoothed: dict[MessageId, float] = {}
     for message, (own, sign) in best.items():
-        neighbour = max((best[other][0] for other in beside[message]), default=0.0)
+        neighbour = max([0.0, *(best[other][0] for other in beside[message])])
         smoothed[message] = own + weights.neighbour * neighbour
         of_session[sign.session].append(smoothed[message])
     lift = {
@@ -216,46 +155,38 @@ def answers(signs: PassageSigns) -> bool:
     return near or (signs.telling and signs.coverage >= COVERED_ENOUGH)
 
 
-def _around(loaded: Sequence[LoadedPassage], place: int) -> list[LoadedPassage]:
-    around = [loaded[place]]
-    if place > 0 and loaded[place].before == loaded[place - 1].passage.number:
-        around.append(loaded[place - 1])
-    if place + 1 < len(loaded) and loaded[place + 1].before == loaded[place].passage.number:
-        around.append(loaded[place + 1])
-    return around
-
-
-def _summed(held: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for counts in held:
-        for token, count in counts.items():
-            total[token] = total.get(token, 0) + count
-    return total
-
-
-def _bm25(held: Mapping[str, int], length: int, mean_length: float, idf: Mapping[str, float]) -> float:
-    norm = BM25_K1 * (1.0 - BM25_B + BM25_B * (length / mean_length if mean_length else 1.0))
-    return sum(idf[token] * count * (BM25_K1 + 1.0) / (count + norm) for token, count in held.items())
-
-
 def _own_scores(signs: Sequence[PassageSigns], weights: EvidenceWeights) -> list[float]:
     words = max((sign.words for sign in signs), default=0.0) or 1.0
-    words_around = max((sign.words_around for sign in signs), default=0.0) or 1.0
-    near = max((sign.cosine for sign in signs if sign.cosine is not None), default=0.0)
+    words_far = max((sign.words_far for sign in signs), default=0.0) or 1.0
     near_around = max((sign.cosine_around for sign in signs if sign.cosine_around is not None), default=0.0)
+    nearness = _nearness(signs)
+    embedded = any(near is not None for near in nearness)
     scores = []
-    for sign in signs:
-        wording, wording_around = sign.words / words, sign.words_around / words_around
-        score = weights.words * wording + weights.words_around * wording_around + weights.coverage * sign.coverage
-        if near > 0.0:
+    for sign, near in zip(signs, nearness, strict=True):
+        wording, wording_far = sign.words / words, sign.words_far / words_far
+        score = weights.words * wording + weights.words_far * wording_far + weights.coverage * sign.coverage
+        score += weights.session_words * sign.session_words + weights.together * sign.together
+        score += weights.asked * sign.asked / words
+        if embedded:
             # without a vector of its own yet, a passage is taken to mean what its words say
-            score += weights.meaning * (wording if sign.cosine is None else max(sign.cosine, 0.0) / near)
+            score += weights.meaning * (wording if near is None else near)
         if near_around > 0.0:
-            around = wording_around if sign.cosine_around is None else max(sign.cosine_around, 0.0) / near_around
+            around = wording if sign.cosine_around is None else max(sign.cosine_around, 0.0) / near_around
             score += weights.meaning_around * around
         score += weights.speaker * sign.speaker + weights.date * sign.date + weights.user * sign.user
-        scores.append(score - weights.length * sign.length)
+        score += weights.dated * sign.dated + weights.counted * sign.counted
+        scores.append(score - weights.length * sign.length - weights.brief * sign.brief)
     return scores
+
+
+def _nearness(signs: Sequence[PassageSigns]) -> list[float | None]:
+    """How far each cosine lies above the usual one of the candidates, -1 to 1; None where there is none."""
+    known = [sign.cosine for sign in signs if sign.cosine is not None]
+    if not known:
+        return [None] * len(signs)
+    usual = sum(known) / len(known)
+    spread = _DEVIATIONS * math.sqrt(sum((cosine - usual) ** 2 for cosine in known) / len(known)) or 1.0
+    return [None if s.cosine is None else min(1.0, max(-1.0, (s.cosine - usual) / spread)) for s in signs]
 
 
 def _best_passages(
@@ -279,6 +210,6 @@ def _neighbouring_messages(signs: Sequence[PassageSigns]) -> defaultdict[Message
 
 def _highest(weights: EvidenceWeights) -> float:
     """The score of a message that is best in everything, with such a one beside it and three in its session."""
-    others = ("neighbour", "session", "length")
+    others = ("neighbour", "session", "length", "brief")
     own = sum(getattr(weights, field.name) for field in fields(weights) if field.name not in others) + weights.date
     return float(own) * (1.0 + weights.neighbour) * (1.0 + weights.session)

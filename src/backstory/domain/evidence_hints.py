@@ -29,6 +29,13 @@ _DAY = r"\b([0-3]?\d)(?:st|nd|rd|th)?\b"
 _NAME = r"([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30})?): "
 _BY_USER = r"(?i)\b(?:did|have|had|do) i\b|\bi (?:said|asked|told|mentioned|wanted|decided|described)\b|\bthe user\b"
 _BY_ASSISTANT = r"(?i)\b(?:did|have|had) you\b|\byou (?:said|suggested|recommended|told|gave)\b|\bthe assistant\b"
+_ASKS_TIME = r"(?i)\b(?:when|what (?:date|year|month|day|time)|which (?:year|month)|how long)\b"
+_ASKS_NUMBER = r"(?i)\bhow (?:many|much)\b"
+_TELLS_TIME = (
+    r"(?i)\b(?:yesterday|today|tomorrow|tonight|last|next|ago|recently|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|week|month|year|spring|summer|fall|winter|january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|(?:19|20)\d\d)\b"
+)
 _TOLD_AT_LEAST = 2
 """Messages that begin with a name and a colon before it counts as a speaker's."""
 
@@ -78,6 +85,31 @@ class SpeakerHint:
         if self.name is not None:
             return self.names.get(passage.message) == self.name
         return self.role is not None and passage.role is self.role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailHint:
+    """Whether a question wants a time or a number."""
+
+    time: bool
+    number: bool
+
+
+def detail_hint(question: str) -> DetailHint:
+    """What kind of detail a question wants: "when", "how long"; "how many"."""
+    return DetailHint(
+        time=re.search(_ASKS_TIME, question) is not None, number=re.search(_ASKS_NUMBER, question) is not None
+    )
+
+
+def tells_time(text: str) -> bool:
+    """Whether a text names a day, a season, a year or a distance in time."""
+    return re.search(_TELLS_TIME, text) is not None
+
+
+def tells_number(text: str) -> bool:
+    """Whether a text has a digit."""
+    return re.search(r"\d", text) is not None
 
 
 def speaker_hint(question: str, passages: Iterable[EvidencePassage]) -> SpeakerHint:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from backstory.domain.ids import ProjectId
 from backstory.domain.memory import Memory, Superseded, Visibility
@@ -53,8 +54,13 @@ class WordStatistics:
         return self._idf(0)
 
     def _idf(self, count: int) -> float:
-        others = max(self.documents - count, 0) + PRIOR_MEMORIES
-        return math.log(1.0 + (others + 0.5) / (count + 0.5))
+        return _idf(count, self.documents)
+
+
+@lru_cache(maxsize=1024)  # asked again for each candidate
+def _idf(count: int, documents: int) -> float:
+    others = max(documents - count, 0) + PRIOR_MEMORIES
+    return math.log(1.0 + (others + 0.5) / (count + 0.5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,37 +145,59 @@ class WordMatch:
 NO_WORDS = WordMatch(lexical=0.0, coverage=0.0, matched=())
 
 
-def match_words(
-    terms: Sequence[QueryTerm], *, held: Mapping[str, int], length: int, statistics: WordStatistics
-) -> WordMatch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeighedQuery:
+    """A query whose words have been weighed against a store: done once, then held against each memory.
+
+    ``weights`` and ``telling`` are by token; what is small talk tells 0. ``mass`` is the sum of the weights.
+    """
+
+    weights: Mapping[str, float]
+    telling: Mapping[str, float]
+    mass: float
+    asked: float
+    rarest: float
+    mean_length: float
+
+
+def weigh_query(terms: Sequence[QueryTerm], statistics: WordStatistics) -> WeighedQuery:
+    """Weigh each word by its rarity. A word that no memory holds still counts in the mass: it asks for something that
+    is not here."""
+    weights = {term.token: term.weight * statistics.idf(term.token) for term in terms}
+    asks = any(term.token not in SMALL_TALK for term in terms)
+    return WeighedQuery(
+        weights=weights,
+        telling={token: 0.0 if token in SMALL_TALK else weight for token, weight in weights.items()},
+        mass=sum(weights.values()),
+        asked=sum(term.weight for term in terms) if asks else 0.0,
+        rarest=statistics.rarest,
+        mean_length=statistics.mean_length,
+    )
+
+
+def match_words(query: WeighedQuery, *, held: Mapping[str, int], length: int) -> WordMatch:
     """Score the words of one memory against a query.
 
-    ``held`` counts the query's tokens in the memory. A query word that no memory holds still counts in the coverage: it
-    asks for something that is not here. Nothing ``held`` gives what the query asks, matched by nothing.
+    ``held`` counts tokens in the memory; those that are not asked for do not matter. Nothing ``held`` gives what the
+    query asks, matched by nothing.
     """
-    mass = scored = covered = rare = most = asked = 0.0
-    asks = False
-    for term in terms:
-        weight = term.weight * statistics.idf(term.token)
-        telling = term.token not in SMALL_TALK
-        asks = asks or telling
-        mass += weight
-        asked += term.weight
-        count = held.get(term.token, 0)
-        if count:
-            covered += weight
-            rare += weight * telling
-            most = max(most, weight * telling)
-            scored += weight * _saturation(count, length=length, mean_length=statistics.mean_length)
-    if mass == 0.0:
+    if query.mass == 0.0:
         return NO_WORDS
+    matched = tuple(token for token in query.weights if held.get(token, 0))
+    scored = covered = rare = most = 0.0
+    for token in matched:
+        weight, tells = query.weights[token], query.telling[token]
+        covered += weight
+        rare += tells
+        most = max(most, tells)
+        scored += weight * _saturation(held[token], length=length, mean_length=query.mean_length)
     return WordMatch(
-        lexical=scored / (mass * (BM25_K1 + 1.0)),
-        coverage=covered / mass,
-        matched=tuple(term.token for term in terms if held.get(term.token, 0)),
-        rarity=rare / statistics.rarest,
-        beyond=(rare - most) / statistics.rarest,
-        asked=asked if asks else 0.0,
+        lexical=scored / (query.mass * (BM25_K1 + 1.0)),
+        coverage=covered / query.mass,
+        matched=matched,
+        rarity=rare / query.rarest,
+        beyond=(rare - most) / query.rarest,
+        asked=query.asked,
     )
 
 

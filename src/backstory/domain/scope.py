@@ -49,6 +49,19 @@ def visible(memory: Memory, viewer: Viewer) -> bool:
             return _same_session(memory, viewer)
 
 
+def circle(memory: Memory) -> str:
+    """The readers a memory is for, coarsely: a project's id, or ``global`` or ``session``. For indexes that look only
+    where a viewer may look at all: what is ``visible`` to a viewer is in one of its ``circles``, not the other way."""
+    return memory.project or "" if memory.visibility is Visibility.PROJECT else memory.visibility.value
+
+
+def circles(viewer: Viewer) -> frozenset[str] | None:
+    """The circles outside which nothing is visible to a viewer; None for one who reads all projects."""
+    if viewer.all_projects:
+        return None
+    return frozenset({Visibility.GLOBAL.value, Visibility.SESSION.value, viewer.project or ""})
+
+
 def may_read(session: Session, viewer: Viewer) -> bool:
     """Whether the viewer may search what was said in a session: one of the same project, which the host still has.
 

@@ -17,7 +17,7 @@ from backstory.domain.ids import ChangeId, SessionId
 from backstory.domain.memory import Kind, Memory, Revision, Sensitivity, Tier, Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
-from backstory.services.recall import Query, Recalled
+from backstory.services.query import Query, Recalled
 from backstory.services.remember import Draft
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class OpenMemory:
         project = None if self._project is None else Path(self._project)
         flags = {**self._settings, **({} if self._store is None else {"store.url": self._store})}
         root = None if project is None else project_root(project)
-        self._app = open_app(load(env=os.environ, project_root=root, flags=flags).settings)
+        self._app = open_app(load(env=os.environ, project_root=root, flags=flags).settings, folder=root)
         session = None if self._session is None else SessionId(self._session)
         try:
             viewer = await self._app.viewer(project, audience=Audience.MODEL, session=session)

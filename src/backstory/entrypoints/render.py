@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from backstory.entrypoints.cli.status import Status
     from backstory.services.evidence import EvidenceFound
     from backstory.services.inspection import Showing, Story
-    from backstory.services.recall import Recalled
+    from backstory.services.query import Recalled
     from backstory.services.remember import Remembered
     from backstory.services.transfer import ImportReport
 
@@ -171,6 +171,10 @@ def status_lines(told: Status) -> Iterator[Line]:
         "plain",
     )
     yield f"  project   {_folded(told.project.name)}, {_folded(told.project.root)}", "plain"
+    for candidate, other in told.candidates:
+        yield f"            may be {_folded(other.name)}, {_folded(other.root)}: {candidate.reason}", "plain"
+    if told.candidates:
+        yield "            `backstory projects show` tells more, and how to merge them", "faint"
     others = [f"{count} {name}" for name, count in counts.items() if count and name not in ("active", "conflicted")]
     rest = f" (and {', '.join(others)})" if others else ""
     yield f"  memories  {told.statistics.current} seen from here{rest}", "plain"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from backstory.entrypoints.cli.status import Status
     from backstory.services.evidence import EvidenceFound
     from backstory.services.inspection import Story
-    from backstory.services.recall import Recalled
+    from backstory.services.query import Recalled
     from backstory.services.remember import Remembered
     from backstory.services.transfer import ImportReport
 
@@ -185,6 +185,10 @@ def status_shape(told: Status) -> Shape:
             "read_only": told.store.read_only,
         },
         "project": project_shape(told.project),
+        "candidates": [
+            {"project": project_shape(other), "reason": item.reason, "here": item.here, "there": item.there}
+            for item, other in told.candidates
+        ],
         "memories": {"current": statistics.current, "by_state": dict(statistics.by_state)},
         "vectors": {"by_model": dict(statistics.vectors), "without": told.meaning.without_vector},
         "embedder": {

@@ -8,11 +8,13 @@ from backstory.ports.conversation import ConversationStore
 from backstory.ports.evidence import EvidenceIndex
 from backstory.ports.index import TextIndex, VectorIndex
 from backstory.ports.store import MemoryStore, ProjectRegistry
+from backstory.ports.upkeep import StoreUpkeep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """Everything that is kept, behind its ports. Closing ``memories`` closes all of it."""
+    """Everything that is kept, behind its ports. Closing ``memories`` closes all of it. ``upkeep`` is None where a
+    backend cannot verify and copy itself."""
 
     memories: MemoryStore
     text: TextIndex
@@ -20,3 +22,4 @@ class Backend:
     conversations: ConversationStore
     evidence: EvidenceIndex
     projects: ProjectRegistry
+    upkeep: StoreUpkeep | None = None

@@ -11,7 +11,7 @@ from typing import Protocol
 from backstory.domain.history import Change
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
 from backstory.domain.memory import Memory
-from backstory.domain.project import Project, ProjectSighting
+from backstory.domain.project import Alias, Project, ProjectSighting
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection
 
@@ -124,8 +124,23 @@ class MemoryStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectMove:
+    """Aliases, sessions and memories that pass from one project to another, as one decision.
+
+    ``sessions`` None means all of the source's, and that no memory may be left there afterwards (a merge). ``change``
+    moves the memories: each of its edits has the source's project before and the target's after.
+    """
+
+    source: ProjectId
+    target: Project
+    aliases: tuple[str, ...]
+    sessions: tuple[SessionId, ...] | None
+    change: Change | None
+
+
 class ProjectRegistry(Protocol):
-    """Which folders are one project."""
+    """Which folders are one project. Which evidence counts is decided by the caller (``domain/project_identity``)."""
 
     async def identify(self, sighting: ProjectSighting, *, now: datetime, new_id: ProjectId) -> Project:
         """The project that knows one of the sighting's aliases, or a new one with ``new_id``.
@@ -133,6 +148,12 @@ class ProjectRegistry(Protocol):
         The strongest known alias decides; aliases not known yet are added to that project, known ones stay where they
         are. The name stays as first seen, the root follows. Safe when two processes see a new project at once: both get
         the same. A read-only store answers the same and keeps nothing.
+
+        A project in ``joins`` that exists comes before all aliases. An alias in ``taken`` counts as known only where
+        its stored stamp is the sighting's; otherwise it passes to this project, and its former owner keeps the row,
+        with stamp and traits, under the name ``past`` gives. Stamps and last-seen times of the project's own aliases
+        follow the sighting (the time at least once a day); traits, unless None, replace those of the git directory's
+        alias if it is this project's, together with ``looked``.
         """
         ...
 
@@ -141,5 +162,23 @@ class ProjectRegistry(Protocol):
         ...
 
     async def projects(self) -> Mapping[ProjectId, Project]:
-        """All projects."""
+        """All projects, also those that were merged into others: their memories may come back by an undo."""
+        ...
+
+    async def aliases(self, names: Sequence[str] | None = None) -> list[Alias]:
+        """The aliases of these names, unknown ones left out; without names all. By first-seen time, then by name."""
+        ...
+
+    async def rename(self, project: ProjectId, name: str) -> Project:
+        """Give a project another name. Raises NotFound."""
+        ...
+
+    async def move(self, move: ProjectMove, *, now: datetime) -> Change | None:
+        """Do all of a move, or nothing; a target that does not exist is made. Returns the change as stored.
+
+        A later commit of a change that undoes ``move.change`` takes the aliases and sessions of the move back with it,
+        those that are still the target's; and so does one that undoes the undoing. Raises NotFound (no such source),
+        Conflict as ``commit`` does, and also where an alias is no longer the source's, or where a merge would leave
+        memories behind.
+        """
         ...

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -34,5 +37,17 @@ class TokenCounter(Protocol):
 
         Special-token marks such as ``<|endoftext|>`` count as the plain text they are. Any text is accepted, lone
         surrogates included. At most 2 s for 1 MB.
+        """
+        ...
+
+
+class Aside(Protocol):
+    """Runs work of many small steps away from an event loop."""
+
+    async def __call__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: nothing is sent in or yielded
+        """What the coroutine that ``work`` makes returns or raises.
+
+        It may wait for blocking adapters only, not for timers or the network. A cancelled caller does not wait for its
+        end, so nothing may be written in it.
         """
         ...

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from backstory.domain.context_block import Block, recall_block, snapshot_block, with_notes
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
 from backstory.domain.echo import strip_injected
+from backstory.domain.history import WITHHELD
 from backstory.domain.ids import MessageId, ProjectId, SessionId
 from backstory.domain.memory import Memory, Tier
 from backstory.domain.relevance import UNASKED, Relevance
@@ -22,9 +23,12 @@ from backstory.errors import BackstoryError
 from backstory.ports.backend import Backend
 from backstory.ports.store import Use
 from backstory.ports.system import Clock, TokenCounter
-from backstory.services.recall import Query, Recall, Recalled, Result
+from backstory.services.query import Query, Recalled, Result
+from backstory.services.recall import Recall
 
 log = logging.getLogger(__name__)
+
+_LATEST_BLOCKS = 200  # of a session: more prompts than a host keeps in one request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +132,15 @@ class ContextBlocks:
             await self._backend.conversations.withdraw_block(message, because="the host did not wait for the answer")
         except BackstoryError as error:
             log.warning("event=withdraw_skipped message=%s reason=%s", message, error)
+
+    async def withheld(self, session: SessionId) -> list[MessageId]:
+        """The messages of a session whose texts show nothing any more, since a memory in them was withheld."""
+        try:
+            blocks = await self._backend.conversations.recent_blocks(session=session, limit=_LATEST_BLOCKS)
+        except BackstoryError as error:
+            log.warning("event=withheld_skipped session=%s reason=%s", session, error)
+            return []
+        return [block.message for block in blocks if block.silent_because == WITHHELD]
 
     async def replay(self, messages: list[MessageId]) -> dict[MessageId, str]:
         """The frozen texts of messages, as they were; those without a block are left out."""

@@ -10,16 +10,14 @@ from backstory.domain.evidence import (
     BY_WORDS,
     WITH_MEANING,
     EvidenceScore,
-    EvidenceStatistics,
     EvidenceWeights,
-    PassageSigns,
     answers,
     explain_evidence,
-    read_signs,
     score_messages,
 )
-from backstory.domain.evidence_hints import date_hint, speaker_hint
+from backstory.domain.evidence_hints import date_hint, detail_hint, speaker_hint
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageNumber
+from backstory.domain.evidence_signs import EvidenceStatistics, PassageSigns, read_signs
 from backstory.domain.ids import SessionId
 from backstory.domain.scope import Viewer
 from backstory.domain.text import QueryTerm, analyse_query
@@ -33,6 +31,9 @@ MAX_QUESTION_CHARS = 2000
 MAX_LIMIT = 100
 CANDIDATES = 200
 """Passages taken from each index; they come with their neighbours."""
+
+_SHARE_OF_BEST = 0.4
+"""A message that is far by itself is still shown when what stands around it lifts it this near to the best."""
 
 NO_EVIDENCE = "no session here holds any of it"
 NO_QUESTION = "nothing was asked"
@@ -114,9 +115,10 @@ class EvidenceRecall:
             silent = NO_EVIDENCE if question.strip() else NO_QUESTION
             return EvidenceFound(silent_because=silent, skipped=found.skipped)
         scores = score_messages(found.signs, weights_for(found))
-        passed = [score for score in scores if answers(score.best)]
-        if not passed:
+        if not any(answers(score.best) for score in scores):
             return EvidenceFound(silent_because=_too_far(scores), skipped=found.skipped)
+        floor = _SHARE_OF_BEST * scores[0].total
+        passed = [score for score in scores if answers(score.best) or score.total >= floor]
         quote = _Quotes(found.loaded)
         return EvidenceFound(results=tuple(quote.result(score) for score in passed[:limit]), skipped=found.skipped)
 
@@ -156,6 +158,7 @@ class EvidenceRecall:
             cosines=cosines,
             speaker=speaker_hint(question, [item.passage for item in loaded]),
             date=date_hint(question, now=self._clock.now(), zone=self._zone),
+            detail=detail_hint(question),
         )
 
     async def _meaning(self, text: str, sight: Sight) -> _Meaning:

@@ -103,3 +103,54 @@ def test_a_git_file_cannot_claim_a_repository_that_does_not_know_it(repository: 
     git(repository, "worktree", "add", "-q", "-b", "hotfix", str(tree))
     (impostor / ".git").write_text((tree / ".git").read_text())
     assert not set(see_project(impostor).aliases) & set(see_project(repository).aliases)
+
+
+def test_a_git_file_cannot_lead_elsewhere_by_a_common_directory_of_its_own(repository: Path, tmp_path: Path) -> None:
+    impostor = tmp_path / "unpacked"
+    (impostor / "fake").mkdir(parents=True)
+    (impostor / ".git").write_text("gitdir: fake\n")
+    (impostor / "fake" / "gitdir").write_text("../.git\n")
+    (impostor / "fake" / "commondir").write_text(f"{repository}/.git\n")
+    assert not set(see_project(impostor).aliases) & set(see_project(repository).aliases)
+
+
+def test_a_stamp_stays_when_a_folder_moves_and_differs_for_a_copy(repository: Path, tmp_path: Path) -> None:
+    def stamp(folder: Path) -> str:
+        seen = see_project(folder)
+        assert seen.git is not None
+        return seen.stamp(seen.git)
+
+    before = stamp(repository)
+    assert len(before.split(":")) == 3
+    subprocess.run(["cp", "-a", str(repository), str(tmp_path / "copy")], check=True)
+    assert stamp(tmp_path / "copy") != before
+    assert stamp(repository.rename(tmp_path / "moved")) == before
+
+
+def test_the_state_tells_of_commits_a_shallow_history_and_settings(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    states = [see_project(tmp_path).looked]
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "start")
+    states.append(see_project(tmp_path).looked)
+    git(tmp_path, "config", "some.thing", "1")
+    states.append(see_project(tmp_path).looked)
+    git(tmp_path, "pack-refs", "--all")
+    assert see_project(tmp_path).looked == states[-1]
+    (tmp_path / ".git" / "shallow").touch()
+    states.append(see_project(tmp_path).looked)
+    assert [state.partition(":")[0] for state in states] == ["empty", "commits", "commits", "shallow"]
+    assert len(set(states)) == 4
+
+
+def test_folders_between_here_and_the_root_are_told_nearest_first(repository: Path) -> None:
+    below = repository / "src" / "deep"
+    below.mkdir(parents=True)
+    assert see_project(below).inner == (f"dir:{below}", f"dir:{below.parent}")
+    assert see_project(repository).inner == ()
+
+
+@pytest.mark.parametrize(("name", "called"), [("ferry.git", "ferry"), ("quay/.bare", "quay"), ("plain", "plain")])
+def test_a_bare_repository_is_called_after_itself(tmp_path: Path, name: str, called: str) -> None:
+    (tmp_path / name).mkdir(parents=True)
+    git(tmp_path / name, "init", "-q", "--bare")
+    assert see_project(tmp_path / name).name == called

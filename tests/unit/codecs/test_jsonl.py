@@ -64,3 +64,18 @@ def test_a_file_without_our_header_is_refused(first: str) -> None:
     with pytest.raises(InputError) as caught:
         list(decode_lines([first]))
     assert caught.value.field == "file"
+
+
+def test_glued_records_are_each_read_and_the_line_is_reported() -> None:
+    lines = list(encode_lines([sample_memory("one"), sample_memory("two")], projects={}, exported_at=START))
+    first, second, report = decode_lines([lines[0], f"{lines[1]} {lines[2]}"])
+    assert (first.number, second.number, report.number) == (2, 2, 2)
+    assert [line.memory.content for line in (first, second) if line.memory] == ["one", "two"]
+    assert report.error == "2 records stand on one line; each was read"
+
+
+def test_very_many_glued_records_take_linear_time() -> None:
+    header = next(iter(encode_lines([], projects={}, exported_at=START)))
+    *refused, report = decode_lines([header, "{} " * 200_000])
+    assert len(refused) == 200_000
+    assert "200000 records" in (report.error or "")

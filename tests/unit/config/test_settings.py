@@ -105,7 +105,47 @@ def test_a_store_may_be_in_memory_or_any_file(person: Person, written: str, file
 )
 def test_any_other_store_is_refused_with_the_forms_that_exist(person: Person, written: str) -> None:
     person.variables["BACKSTORY_STORE"] = written
-    assert "allowed: sqlite, sqlite:///absolute/path/of/file.db, memory" in str(person.error())
+    assert "allowed: sqlite, sqlite:///absolute/path/of/file.db, postgresql://" in str(person.error())
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("postgresql://ann@db.example.org/memory", "postgresql://ann@db.example.org/memory"),
+        ("postgres://db1,db2:5433/m?target_session_attrs=read-write", None),
+        ("git", "git"),
+        ("git:///srv/orchard/", "git:///srv/orchard"),
+    ],
+)
+def test_a_store_may_be_a_server_or_a_repository(person: Person, written: str, kept: str | None) -> None:
+    person.variables["BACKSTORY_STORE"] = written
+    settings = person.load().settings
+    assert settings.store.url == (kept or written.replace("postgres:", "postgresql:"))
+    assert settings.database_file is None
+
+
+@pytest.mark.parametrize("written", ["postgresql://ann:hunter2@db/m", "postgres://db/m?user=ann&password=hunter2"])
+def test_a_password_in_the_address_of_a_store_is_refused_and_not_repeated(person: Person, written: str) -> None:
+    person.variables["BACKSTORY_STORE"] = written
+    said = str(person.error())
+    assert "BACKSTORY_STORE_PASSWORD" in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("BACKSTORY_STORE_REF", "refs/../HEAD"),
+        ("BACKSTORY_STORE_REF", "main"),
+        ("BACKSTORY_STORE_REF", "refs/memory/a.lock"),
+        ("BACKSTORY_STORE_TENANT", "a b"),
+        ("BACKSTORY_STORE_SCHEMA", "Public"),
+        ("BACKSTORY_STORE_SCHEMA", "pg_catalog"),
+    ],
+)
+def test_names_in_a_store_are_plain(person: Person, name: str, written: str) -> None:
+    person.variables[name] = written
+    assert name in str(person.error())
 
 
 @pytest.mark.parametrize("written", ["http://localhost:11434", "https://llm.example.org/v1/", "http://[::1]:8080/v1"])

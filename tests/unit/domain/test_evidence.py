@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC
 
 import pytest
@@ -12,33 +12,19 @@ from backstory.domain.conversation import Role
 from backstory.domain.evidence import (
     BY_WORDS,
     WITH_MEANING,
-    EvidenceStatistics,
     EvidenceWeights,
-    PassageSigns,
     answers,
     explain_evidence,
-    read_signs,
     score_messages,
 )
-from backstory.domain.evidence_hints import date_hint, speaker_hint
+from backstory.domain.evidence_hints import date_hint, detail_hint, speaker_hint
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageNumber
+from backstory.domain.evidence_signs import EvidenceStatistics, PassageSigns, read_signs
 from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.text import analyse, analyse_query
 from backstory.testing.fakes import START
 
-NOTHING = EvidenceWeights(
-    words=0,
-    words_around=0,
-    coverage=0,
-    meaning=0,
-    meaning_around=0,
-    speaker=0,
-    date=0,
-    user=0,
-    length=0,
-    neighbour=0,
-    session=0,
-)
+NOTHING = EvidenceWeights(**dict.fromkeys((field.name for field in fields(EvidenceWeights)), 0.0))
 
 
 def talk(
@@ -79,6 +65,7 @@ def signs(
         cosines={PassageNumber(n): cosine for n, cosine in (cosines or {}).items()},
         speaker=speaker_hint(question, [item.passage for item in loaded]),
         date=date_hint(question, now=START, zone=UTC),
+        detail=detail_hint(question),
     )
 
 
@@ -96,8 +83,51 @@ def test_a_passage_is_read_with_its_neighbours() -> None:
     found = signs("why heron", talk("why though", "because", "the heron bites", "the end", "again"))
     assert found[1].coverage == pytest.approx(1.0)
     assert found[1].words == 0.0
-    assert found[1].words_around > 0.0
+    assert found[1].words_far > 0.0
     assert found[4].coverage == 0.0
+    assert found[4].words_far > 0.0
+
+
+def test_words_are_read_up_to_four_passages_away_in_one_run() -> None:
+    found = signs("heron", talk("the heron", *["a barn"] * 5))
+    assert [sign.words_far > 0.0 for sign in found] == [True] * 5 + [False]
+    gap = talk("the heron", "a barn", "not loaded", "a barn")
+    assert [sign.words_far > 0.0 for sign in signs("heron", [*gap[:2], gap[3]])] == [True, True, False]
+
+
+def test_what_the_session_holds_of_the_question_counts_for_all_of_it() -> None:
+    found = signs("heron barn", [*talk("a heron", "a cat", "a barn"), *talk("a heron", session="t", first=9)])
+    assert [sign.session_words for sign in found[:3]] == [1.0, 1.0, 1.0]
+    assert 0.0 < found[3].session_words < 1.0
+
+
+def test_words_that_stand_together_count_more_than_the_same_words_apart() -> None:
+    apart, together = signs("the blue heron", talk("blue sky over a lake, then a heron", "a heron, very blue"))
+    assert apart.together == 0.0
+    assert together.together > 0.0
+    assert ranked([apart, together], replace(NOTHING, together=1.0)) == ["m2", "m1"]
+
+
+def test_the_answer_to_a_question_is_lifted_by_its_words() -> None:
+    users = dict.fromkeys(range(9), Role.USER)
+    found = signs("which heron", talk("which heron?", "the grey one", "a heron", "the tall one", roles=users))
+    assert [sign.asked > 0.0 for sign in found] == [False, True, False, False]
+    assert all(sign.asked == 0.0 for sign in signs("which heron", talk("which heron?", "the grey one")))
+
+
+def test_a_time_or_a_number_counts_where_the_question_wants_one() -> None:
+    said = talk("the heron left yesterday", "the heron has 3 eggs")
+    assert [(sign.dated, sign.counted) for sign in signs("when did the heron leave", said)] == [(1.0, 0.0), (0.0, 0.0)]
+    assert [(sign.dated, sign.counted) for sign in signs("how many eggs", said)] == [(0.0, 0.0), (0.0, 1.0)]
+    assert all(sign.dated == sign.counted == 0.0 for sign in signs("heron eggs", said))
+
+
+def test_a_passage_of_next_to_nothing_counts_less() -> None:
+    short, long = signs("heron", talk("heron!", "the heron " + "came back " * 10))
+    assert short.brief > 0.9
+    assert long.brief == 0.0
+    assert ranked([short, long], replace(NOTHING, words=1.0)) == ["m1", "m2"]
+    assert ranked([short, long], replace(NOTHING, words=1.0, brief=1.0)) == ["m2", "m1"]
 
 
 def test_neighbours_of_another_session_or_far_away_do_not_count() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from backstory.domain.conversation import Role
-from backstory.domain.evidence_hints import DateHint, date_hint, speaker_hint
+from backstory.domain.evidence_hints import DateHint, date_hint, detail_hint, speaker_hint, tells_number, tells_time
 from backstory.domain.evidence_passages import EvidencePassage, PassageNumber
 from backstory.domain.ids import MessageId, SessionId
 from backstory.testing.fakes import START
@@ -93,3 +93,27 @@ def test_i_and_you_are_the_user_and_the_assistant() -> None:
     assert [speaker_hint("what did you suggest", talk).fits(item) for item in talk] == [False, True]
     assert not any(speaker_hint("what did you say when did I ask", talk).fits(item) for item in talk)
     assert not any(speaker_hint("which port", talk).fits(item) for item in talk)
+
+
+@pytest.mark.parametrize(
+    ("question", "time", "number"),
+    [
+        ("When did the export break?", True, False),
+        ("how long has it been red", True, False),
+        ("How many rows were lost", False, True),
+        ("which month had how much traffic", True, True),
+        ("who broke it", False, False),
+        ("whenever it breaks", False, False),
+    ],
+)
+def test_a_question_may_want_a_time_or_a_number(question: str, time: bool, number: bool) -> None:
+    wanted = detail_hint(question)
+    assert (wanted.time, wanted.number) == (time, number)
+
+
+def test_a_text_tells_a_time_or_a_number() -> None:
+    assert tells_time("it broke last Friday")
+    assert tells_time("shipped in 2024")
+    assert not tells_time("the lasting weakness of dates")
+    assert tells_number("3 rows")
+    assert not tells_number("three rows")

@@ -15,6 +15,7 @@ from backstory.domain.ranking import (
     agreement,
     match,
     match_words,
+    weigh_query,
     weigh_words,
 )
 from backstory.domain.text import analyse, analyse_query
@@ -27,7 +28,7 @@ def words_of(query: str, text: str, *others: str) -> WordMatch:
     frequency = {token: sum(token in tokens for tokens in held) for tokens in held for token in tokens}
     known = WordStatistics(documents=len(held), mean_length=sum(map(len, held)) / len(held), frequency=frequency)
     counts = {token: held[0].count(token) for token in held[0]}
-    return match_words(analyse_query(query), held=counts, length=len(held[0]), statistics=known)
+    return match_words(weigh_query(analyse_query(query), known), held=counts, length=len(held[0]))
 
 
 def covering(share: float) -> WordMatch:

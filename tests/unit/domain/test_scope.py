@@ -8,7 +8,7 @@ import pytest
 
 from backstory.domain.ids import ProjectId, SessionId
 from backstory.domain.memory import Memory, Sensitivity, Visibility
-from backstory.domain.scope import Audience, Viewer, may_change, visible
+from backstory.domain.scope import Audience, Viewer, circle, circles, may_change, visible
 from backstory.testing.fakes import ORCHARD, sample_memory
 
 HERE = Viewer(project=ORCHARD, session=SessionId("s1"))
@@ -60,3 +60,14 @@ def test_reading_everywhere_is_not_changing_everywhere() -> None:
 @pytest.mark.parametrize("memory", [GLOBAL, PROJECT, OURS, OTHERS, NOBODYS, HOMELESS])
 def test_what_may_be_changed_may_be_seen(memory: Memory) -> None:
     assert all(visible(memory, viewer) for viewer in VIEWERS if may_change(memory, viewer))
+
+
+@pytest.mark.parametrize("memory", [GLOBAL, PROJECT, OURS, OTHERS, NOBODYS, HOMELESS])
+def test_what_a_viewer_may_read_stands_in_one_of_its_circles(memory: Memory) -> None:
+    for viewer in VIEWERS:
+        within = circles(viewer)
+        assert not visible(memory, viewer) or within is None or circle(memory) in within
+
+
+def test_another_projects_memories_stand_outside_a_viewers_circles() -> None:
+    assert circle(PROJECT) not in (circles(AWAY) or ())

@@ -21,6 +21,7 @@ from backstory.domain.ranking import (
     match_words,
     rank_key,
     score_memory,
+    weigh_query,
 )
 from backstory.domain.text import QueryTerm
 from backstory.testing.fakes import ORCHARD, START, sample_memory, ulid
@@ -31,7 +32,7 @@ RARE, COMMON, UNKNOWN = (QueryTerm(token=token, weight=1.0) for token in ("rare"
 
 
 def match(held: dict[str, int], *terms: QueryTerm, length: int = 10) -> WordMatch:
-    return match_words(terms, held=held, length=length, statistics=STATISTICS)
+    return match_words(weigh_query(terms, STATISTICS), held=held, length=length)
 
 
 def score(memory: Memory | None = None, *, words: WordMatch = NO_WORDS, similarity: float | None = None) -> Score:

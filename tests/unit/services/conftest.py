@@ -25,7 +25,8 @@ from backstory.services.conversation import Conversations
 from backstory.services.inspection import Inspection
 from backstory.services.maintenance import Maintenance
 from backstory.services.prompt import Prompts
-from backstory.services.recall import Query, Recall, Recalled
+from backstory.services.query import Query, Recalled
+from backstory.services.recall import Recall
 from backstory.services.reference import Reference
 from backstory.services.remember import Draft, Remember, Remembered
 from backstory.services.transfer import Transfer

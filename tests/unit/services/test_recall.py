@@ -11,7 +11,7 @@ import pytest
 from backstory.domain.memory import Kind, Sensitivity, Visibility
 from backstory.domain.provenance import Origin
 from backstory.errors import InputError, StoreUnavailable
-from backstory.services.recall import Query
+from backstory.services.query import Query
 from backstory.testing.fakes import HashEmbedder, failing_backend
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 
 from backstory.domain.memory import Visibility
 from backstory.domain.relevance import REQUESTED, UNASKED, Relevance, Threshold
-from backstory.services.recall import Recalled
+from backstory.services.query import Recalled
 from backstory.testing.fakes import HashEmbedder
 
 if TYPE_CHECKING:

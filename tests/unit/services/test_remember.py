@@ -27,7 +27,7 @@ from backstory.domain.provenance import Origin
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection
 from backstory.errors import AmbiguousMatch, Conflict, InputError, NotFound, OutOfScope
-from backstory.services.recall import Query
+from backstory.services.query import Query
 from backstory.testing.fakes import START, sample_change
 
 if TYPE_CHECKING:

@@ -7,28 +7,21 @@ of the server, which may repeat either.
 from __future__ import annotations
 
 import json
-import random
-import re
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from backstory.errors import ConfigError, ModelOutputInvalid, ModelUnavailable
+from backstory.adapters.server_address import authorization, pause_seconds, read_address, retry_after_seconds
+from backstory.errors import ModelOutputInvalid, ModelUnavailable
 
 if TYPE_CHECKING:
     import httpx
 
 MAX_ATTEMPTS = 3
-FIRST_PAUSE_SECONDS = 0.25
-"""Before the second attempt, then twice as long; each varied by half, so that clients do not return in step."""
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 INSTALL = "pip install 'backstory[endpoint]'"
-
-_LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
-_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +47,9 @@ class JsonEndpoint:
     """
 
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_seconds: float) -> None:
-        self._base_url, self._address, self._is_loopback = _parse(base_url)
-        self._headers = {"content-type": "application/json", "user-agent": "backstory"} | _authorization(api_key)
+        self._server = read_address(base_url)
+        self._address = self._server.shown
+        self._headers = {"content-type": "application/json", "user-agent": "backstory"} | authorization(api_key)
         self._timeout_seconds = timeout_seconds
         self._opening = threading.Lock()
         self._client: httpx.Client | None = None
@@ -78,7 +72,7 @@ class JsonEndpoint:
             answer = self._attempt(path, content, deadline=deadline, if_missing=if_missing)
             if not isinstance(answer, _Later):
                 return answer
-            wait = answer.wait_seconds if answer.wait_seconds is not None else _pause(attempt)
+            wait = answer.wait_seconds if answer.wait_seconds is not None else pause_seconds(attempt)
             if attempt == MAX_ATTEMPTS or time.monotonic() + wait >= deadline:
                 raise ModelUnavailable(f"{self._address} {answer.reason}; tried {attempt} of {MAX_ATTEMPTS} times")
             time.sleep(wait)
@@ -97,7 +91,7 @@ class JsonEndpoint:
 
         remaining = max(deadline - time.monotonic(), 0.001)
         try:
-            with client.stream("POST", self._base_url + path, content=content, timeout=remaining) as response:
+            with client.stream("POST", self._server.base_url + path, content=content, timeout=remaining) as response:
                 if not response.is_success:
                     return self._failure(response, if_missing=if_missing)
                 return self._parse_json(self._read(response, deadline=deadline))
@@ -117,7 +111,9 @@ class JsonEndpoint:
         if status in (400, 413, 422):
             return Refused(status=status)
         if status in (408, 429) or status >= 500:
-            return _Later(reason=f"answered {status}", wait_seconds=_retry_after(response.headers.get("retry-after")))
+            return _Later(
+                reason=f"answered {status}", wait_seconds=retry_after_seconds(response.headers.get("retry-after"))
+            )
         match status:
             case 401 | 403:
                 given = "does not accept the API key" if "authorization" in self._headers else "wants an API key"
@@ -156,51 +152,9 @@ class JsonEndpoint:
             raise ModelUnavailable(f"an embedding endpoint needs httpx, not installed here: {INSTALL}") from error
         with self._opening:
             if self._client is None:
-                # This machine is reached without proxies, so over plain HTTP no certificate is ever looked at.
-                verify = not (self._is_loopback and self._base_url.startswith("http:"))
+                verify, trust_env = self._server.verify, not self._server.is_loopback
                 try:
-                    self._client = httpx.Client(headers=self._headers, verify=verify, trust_env=not self._is_loopback)
+                    self._client = httpx.Client(headers=self._headers, verify=verify, trust_env=trust_env)
                 except (OSError, ValueError) as error:
                     raise ModelUnavailable(f"TLS or proxy settings do not work ({type(error).__name__})") from error
             return self._client
-
-
-def _parse(base_url: str) -> tuple[str, str, bool]:
-    """Base URL without a slash at its end, the address to show, and whether it is this machine."""
-    try:
-        parts = urlsplit(base_url.strip())
-        port = parts.port
-    except ValueError as error:
-        raise ConfigError("the base URL cannot be read", option="base_url") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ConfigError("the base URL must look like https://host/path, without ? and #", option="base_url")
-    address = parts.hostname if port is None else f"{parts.hostname}:{port}"
-    return base_url.strip().rstrip("/"), address, _LOOPBACK.fullmatch(parts.hostname) is not None
-
-
-def _authorization(api_key: str | None) -> dict[str, str]:
-    key = (api_key or "").strip()
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigError("the API key holds characters that no HTTP header can carry", option="api_key")
-    return {"authorization": f"Bearer {key}"} if key else {}
-
-
-def _pause(attempt: int) -> float:
-    return FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1) * random.uniform(0.5, 1.5)
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds from now, 0 or more; None for no value or nonsense. Reads both forms of RFC 9110, section 10.2.3."""
-    if value is None:
-        return None
-    if _SECONDS.fullmatch(value.strip()):
-        return float(value)
-    from datetime import UTC, datetime
-    from email.utils import parsedate_to_datetime
-
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return max((aware - datetime.now(UTC)).total_seconds(), 0.0)

@@ -108,7 +108,7 @@ class Invocation:
         path = resolved.settings.database_file
         missing = path is not None and not create and _is_absent(path)
         settings = self.settings_with(mode | {"store.url": "memory"}).settings if missing else resolved.settings
-        app = open_app(settings, one_shot=one_shot, create=create)
+        app = open_app(settings, folder=self.folder, one_shot=one_shot, create=create)
         try:
             project = drive(app.project(self.folder, register=create or writing))
             viewer = Viewer(project=project.id, audience=Audience.PERSON, all_projects=all_projects)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from backstory.domain.vocabulary import Classified
     from backstory.entrypoints.cli.invocation import Desk, Invocation
     from backstory.services.evidence import EvidenceFound
-    from backstory.services.recall import Recalled
+    from backstory.services.query import Recalled
 
 NOTHING_YET = "there is no memory here yet; `backstory remember` stores the first"
 
@@ -70,7 +70,7 @@ def recall(
             assert found is not None
             _show_evidence(here, found)
             return
-        from backstory.services.recall import Query
+        from backstory.services.query import Query
 
         request = Query(
             text=text,
@@ -109,7 +109,7 @@ def _evidence(
 def _show_evidence(here: Invocation, found: EvidenceFound) -> None:
     if here.out.as_json:
         from backstory.entrypoints.shapes import evidence_shape, recalled_shape
-        from backstory.services.recall import Recalled
+        from backstory.services.query import Recalled
 
         unasked = Recalled(silent_because="memories were not searched")
         here.out.json(recalled_shape(unasked, {}) | evidence_shape(found))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from backstory.bootstrap import App
     from backstory.domain.conversation import FrozenBlock
     from backstory.domain.project import Project
+    from backstory.domain.project_identity import Candidate
     from backstory.entrypoints.cli.invocation import Desk, Invocation
     from backstory.services.inspection import Statistics
 
@@ -45,11 +46,12 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """All that ``status`` tells."""
+    """All that ``status`` tells. ``candidates`` are other projects that may be this one."""
 
     version: str
     store: StoreStatus
     project: Project
+    candidates: Sequence[tuple[Candidate, Project]]
     statistics: Statistics
     meaning: Meaning
     blocks: Sequence[FrozenBlock]
@@ -83,6 +85,7 @@ def _look(here: Invocation, desk: Desk) -> Status:
         version=__version__,
         store=_store(here, desk),
         project=desk.project,
+        candidates=drive(desk.app.projects.candidates(desk.project.id)),
         statistics=drive(desk.app.inspection.statistics(desk.viewer)),
         meaning=_meaning(desk.app),
         blocks=drive(desk.app.inspection.recent_blocks(desk.viewer, limit=_BLOCKS)),

@@ -132,7 +132,7 @@ class Hooks:
         finally:
             self._answering.pop(params.message, None)
         self._changed()
-        return {"block": block}
+        return {"block": block, "withheld": await app.blocks.withheld(prompt.session)}
 
     async def _take(self, prompt: Prompt, params: protocol.ChatMessage) -> str | None:
         place = await self._place(params.directory)
@@ -204,7 +204,9 @@ class Hooks:
         )
         answer = await run_tool(tool, params.arguments, call)
         self._changed()
-        return {"output": answer.text, "title": answer.title, "metadata": {"failed": answer.failed}}
+        withheld = [] if params.session is None else await place.app.blocks.withheld(SessionId(params.session))
+        metadata = {"failed": answer.failed}
+        return {"output": answer.text, "title": answer.title, "metadata": metadata, "withheld": withheld}
 
     async def event(self, params: protocol.Event) -> None:
         """Something happened: keep it as evidence.

@@ -300,6 +300,13 @@ async function onPrompt(instance, { session, message, agent, text, parts }) {
   const answer = await request("chat.message", params)
   if (!answer) send({ method: "dropped", params: { directory: instance.directory, session, message } })
   keep(shared.blocks, message, !about.child && typeof answer?.block === "string" ? answer.block : "", MAX_BLOCKS)
+  withhold(answer)
+}
+
+// Texts that hold what was forgotten meanwhile are shown no more, whatever that costs in cached prompts.
+function withhold(answer) {
+  const ids = Array.isArray(answer?.withheld) ? answer.withheld : []
+  for (const id of ids) if (shared.blocks.has(id)) shared.blocks.set(id, "")
 }
 
 // The frozen texts of these user messages. Ids this process has not seen are asked for until Python has answered.
@@ -329,7 +336,8 @@ async function snapshotOf(instance, session) {
 async function callTool(instance, name, args, { session, message, agent, call, signal }) {
   const params = { directory: instance.directory, session, message, agent, call, name, arguments: args ?? {} }
   const answer = await request("tool", params, signal)
-  if (typeof answer?.output === "string") return answer
+  withhold(answer)
+  if (typeof answer?.output === "string") return { output: answer.output, title: answer.title, metadata: answer.metadata }
   return { output: shared.sidecar?.unavailable ?? UNAVAILABLE, title: "", metadata: {} }
 }
 

@@ -14,7 +14,7 @@ from backstory.domain.vocabulary import classify
 from backstory.entrypoints.tools.evidence import MOST_QUOTED, evidence_answer
 from backstory.entrypoints.tools.say import memory_lines, project_names
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
-from backstory.services.recall import Query, Recalled
+from backstory.services.query import Query, Recalled
 
 
 class RecallArguments(Arguments):

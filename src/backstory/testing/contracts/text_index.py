@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from backstory.domain.history import Edit
 from backstory.domain.ids import MemoryId, ProjectId
-from backstory.domain.memory import Deleted, Memory, searchable_text
+from backstory.domain.memory import Deleted, Memory, Visibility, searchable_text
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.domain.text import analyse, analyse_query
@@ -173,6 +173,20 @@ async def the_newest_memories_stand_for_a_word_that_is_everywhere(make: MakeBack
     await backend.memories.commit(change)
     newest = [memory.id for memory in memories[-9:]][::-1]
     assert [hit.id for hit in (await backend.text.search_text(["helm"], HERE, limit=9)).hits] == newest
+
+
+@TEXT_INDEX_CHECKS
+async def a_memory_that_moves_is_found_by_its_new_readers_alone(make: MakeBackend) -> None:
+    backend, (memory,) = await filled(make, "heron deploys on tuesdays")
+    there = replace(HERE, viewer=Viewer(project=CROWD))
+    assert (await found(backend, "heron"), await found(backend, "heron", selection=there)) == ([memory.id], [])
+    moved = replace(memory, project=CROWD)
+    await backend.memories.commit(sample_change(2, Edit(before=memory, after=moved)))
+    assert (await found(backend, "heron"), await found(backend, "heron", selection=there)) == ([], [memory.id])
+    before = replace(moved, revision=memory.revision + 1)
+    everybodys = replace(before, visibility=Visibility.GLOBAL)
+    await backend.memories.commit(sample_change(3, Edit(before=before, after=everybodys)))
+    assert await found(backend, "heron") == [memory.id]
 
 
 async def _forget(backend: Backend, memory: Memory, *, change: int) -> None:

@@ -229,3 +229,13 @@ async def memories_without_vectors_of_words_take_no_part_in_comparing(make: Make
     assert await backend.vectors.compare_words(words, [bare.id, new.id], model=MODEL) == {}
     assert await backend.vectors.compare_words(words, [], model=MODEL) == {}
     assert await backend.vectors.compare_words(words, [bare.id], model=OTHER_MODEL) == {}
+
+
+@VECTOR_INDEX_CHECKS
+async def a_memory_that_moves_takes_its_vector_along(make: MakeBackend) -> None:
+    backend, (memory, other) = await filled(make, 0.0, 20.0)
+    there = replace(HERE, viewer=Viewer(project=ProjectId("elsewhere")))
+    assert await nearest(backend) == [memory.id, other.id]
+    moved = replace(memory, project=ProjectId("elsewhere"))
+    await backend.memories.commit(sample_change(9, Edit(before=memory, after=moved)))
+    assert (await nearest(backend), await nearest(backend, selection=there)) == ([other.id], [memory.id])

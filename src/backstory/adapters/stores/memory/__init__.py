@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
 from backstory.adapters.stores.memory.evidence import InMemoryEvidenceIndex
-from backstory.adapters.stores.memory.memories import InMemoryMemories, InMemoryProjects
+from backstory.adapters.stores.memory.memories import InMemoryMemories
+from backstory.adapters.stores.memory.projects import InMemoryProjects
 from backstory.adapters.stores.memory.search import InMemoryTextIndex, InMemoryVectorIndex
+from backstory.adapters.stores.memory.upkeep import InMemoryUpkeep
 from backstory.ports.backend import Backend
 
 __all__ = ["open_memory_store"]
@@ -15,11 +17,13 @@ def open_memory_store() -> Backend:
     """A new, empty backend."""
     conversations = InMemoryConversations()
     memories = InMemoryMemories(conversations)
+    projects = InMemoryProjects(memories, conversations)
     return Backend(
         memories=memories,
         text=InMemoryTextIndex(memories),
         vectors=InMemoryVectorIndex(memories),
         conversations=conversations,
         evidence=InMemoryEvidenceIndex(conversations),
-        projects=InMemoryProjects(),
+        projects=projects,
+        upkeep=InMemoryUpkeep(memories, conversations, projects),
     )

@@ -130,6 +130,16 @@ class InMemoryConversations:
     async def thaw_snapshot(self, session_id: SessionId) -> None:
         self._snapshots.pop(session_id, None)
 
+    def ids_of(self, project: ProjectId) -> tuple[SessionId, ...]:
+        """The sessions of a project; for the projects beside this."""
+        return tuple(session.id for session in self._sessions.values() if session.project == project)
+
+    def pass_on(self, sessions: Sequence[SessionId], *, source: ProjectId, target: ProjectId) -> None:
+        """Make sessions of one project another's; for the projects beside this."""
+        for session_id in sessions:
+            if self._is_of(session_id, source):
+                self._sessions[session_id] = replace(self._sessions[session_id], project=target)
+
     def withdraw_showing(self, memories: Sequence[MemoryId], *, because: str) -> None:
         """Empty the blocks and let go of the snapshots that show one of the memories; for the memories beside this."""
         hidden = set(memories)

@@ -1,17 +1,15 @@
-"""Memories, history and projects in dictionaries."""
+"""Memories and history in dictionaries."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
 from backstory.domain.history import WITHHELD, Change, Edit, check_not_empty, in_sight, touched, withheld
-from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
+from backstory.domain.ids import ChangeId, MemoryId, SessionId
 from backstory.domain.memory import Memory, searchable_text
-from backstory.domain.project import Project, ProjectSighting
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection, selects
 from backstory.errors import Conflict
@@ -29,6 +27,7 @@ class InMemoryMemories:
         self._changes: list[Change] = []
         self._sessions: defaultdict[MemoryId, set[SessionId]] = defaultdict(set)
         self._last_number = 0
+        self.on_commit: Callable[[Change], None] = lambda change: None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -67,6 +66,7 @@ class InMemoryMemories:
         committed = replace(change, edits=tuple(self._write(edit) for edit in change.edits))
         self._changes.append(committed)
         self._conversations.withdraw_showing(withheld(change), because=WITHHELD)
+        self.on_commit(committed)
         return committed
 
     async def history(
@@ -127,27 +127,3 @@ class InMemoryMemories:
             self._sessions[memory_id].add(use.session)
             counters = replace(counters, sessions=counters.sessions + 1)
         self.rows[memory_id] = replace(memory, counters=counters, times=times)
-
-
-class InMemoryProjects:
-    """The ProjectRegistry in a dict."""
-
-    def __init__(self) -> None:
-        self._projects: dict[ProjectId, Project] = {}
-        self._aliases: dict[str, ProjectId] = {}
-
-    async def identify(self, sighting: ProjectSighting, *, now: datetime, new_id: ProjectId) -> Project:
-        known = next((self._aliases[alias] for alias in sighting.aliases if alias in self._aliases), None)
-        project_id = known or new_id
-        name = self._projects[project_id].name if known else sighting.name
-        self._projects[project_id] = Project(id=project_id, name=name, root=sighting.root)
-        for alias in sighting.aliases:
-            self._aliases.setdefault(alias, project_id)
-        return self._projects[project_id]
-
-    async def find(self, sighting: ProjectSighting) -> Project | None:
-        known = next((self._aliases[alias] for alias in sighting.aliases if alias in self._aliases), None)
-        return None if known is None else replace(self._projects[known], root=sighting.root)
-
-    async def projects(self) -> Mapping[ProjectId, Project]:
-        return dict(self._projects)

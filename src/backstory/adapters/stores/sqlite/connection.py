@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from backstory.adapters.blocking import OneAtATime, run_blocking
 from backstory.adapters.stores.sqlite.driver_errors import in_our_words
-from backstory.adapters.stores.sqlite.opening import open_file
+from backstory.adapters.stores.sqlite.opening import identity, open_file
 from backstory.errors import StoreBusy, StoreUnavailable
 
 BUSY_TIMEOUT = timedelta(seconds=10)
@@ -47,6 +47,8 @@ class Connection:
     tries. ``synchronous = FULL``: a commit is on the disk when it returns, so even a
     power cut loses nothing acknowledged (measured here: 1 to 3 ms a commit, against under 1 ms with NORMAL).
     A fork closes the file first and lets both processes open it again: SQLite's locks do not survive one.
+    Each transaction looks first whether the path still leads to the file that is open (under 10 µs), and opens the one
+    that is there now if it does not: somebody restored a backup, or moved files by hand.
     """
 
     def __init__(
@@ -66,6 +68,10 @@ class Connection:
         self._turn = OneAtATime()
         self._in_use = threading.Lock()
         self._raw: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self.replacements = 0
+        """How often another file was found in the place of the one that was open: what was read before it may be of no
+        use any more. It grows inside the call that finds it."""
         _CONNECTIONS.add(self)
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
@@ -112,6 +118,9 @@ class Connection:
             await run_blocking(partial(time.sleep, pause))
 
     def _open(self) -> sqlite3.Connection:
+        if self._raw is not None and self._is_replaced():
+            self._drop()
+            self.replacements += 1
         if self._raw is None:
             opened = open_file(self.path, create=self._create)
             try:
@@ -119,8 +128,18 @@ class Connection:
             except BaseException:
                 opened.raw.close()
                 raise
-            self._raw, self.read_only = opened.raw, opened.read_only
+            self._raw, self.read_only, self._file = opened.raw, opened.read_only, opened.file
         return self._raw
+
+    def _is_replaced(self) -> bool:
+        """Whether the path leads to another file than the open one, or to none. A folder that cannot be looked into
+        says nothing."""
+        try:
+            return identity(self.path) != self._file
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
 
     def _open_for_writing(self) -> sqlite3.Connection:
         raw = self._open()
@@ -132,9 +151,13 @@ class Connection:
         return raw
 
     def _drop(self) -> None:
-        if self._raw is not None:
-            self._raw.close()
-            self._raw = None
+        if self._raw is None:
+            return
+        raw, self._raw = self._raw, None
+        if self._is_replaced():
+            _leave(raw)
+        else:
+            raw.close()
 
     def before_fork(self) -> None:
         """Wait for the call that runs, and leave nothing open to the child."""
@@ -146,6 +169,18 @@ class Connection:
         if child:
             self._turn = OneAtATime()
         self._in_use.release()
+
+
+def _leave(raw: sqlite3.Connection) -> None:
+    """Let go of a file that was moved away while it was open, without closing it.
+
+    The last connection of a file to close folds its log in and removes the log *by its path*: that would be the log of
+    the file that is there now, with what was last acknowledged in it. So the connection stays for as long as the
+    process does, which costs three descriptors each time that somebody replaces a store.
+    """
+    import ctypes  # rare, and slow to import
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(raw))
 
 
 def _in_transaction(raw: sqlite3.Connection, begin: str, fn: Callable[[sqlite3.Connection], T]) -> T:

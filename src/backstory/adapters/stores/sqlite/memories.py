@@ -10,6 +10,7 @@ from dataclasses import replace
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.conversation import withdraw_showing
 from backstory.adapters.stores.sqlite.filters import Where, where, where_in_sight
+from backstory.adapters.stores.sqlite.project_moves import take_back
 from backstory.adapters.stores.sqlite.rows import (
     COLUMNS,
     COUNTED,
@@ -22,11 +23,12 @@ from backstory.adapters.stores.sqlite.rows import (
     memory_row,
     to_us,
 )
+from backstory.adapters.stores.sqlite.vectors import renew_vectors
 from backstory.adapters.stores.sqlite.words import index_words, unindex_words
 from backstory.domain.history import WITHHELD, Change, Edit, check_not_empty, touched, withheld
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Memory, searchable_text
-from backstory.domain.scope import Viewer
+from backstory.domain.scope import Viewer, circle
 from backstory.domain.selection import Selection
 from backstory.errors import Conflict
 from backstory.ports.store import Capabilities, Order, Use
@@ -84,7 +86,7 @@ class SqliteMemories:
 
     async def commit(self, change: Change, *, absent: Selection | None = None) -> Change:
         check_not_empty(change)
-        return await self._connection.write(lambda raw: _commit(raw, change, absent))
+        return await self._connection.write(lambda raw: commit_change(raw, change, absent))
 
     async def history(
         self, *, memory: MemoryId | None = None, viewer: Viewer | None = None, limit: int = 50
@@ -174,7 +176,8 @@ def _edits(raw: sqlite3.Connection, change_id: str) -> tuple[Edit, ...]:
     )
 
 
-def _commit(raw: sqlite3.Connection, change: Change, absent: Selection | None) -> Change:
+def commit_change(raw: sqlite3.Connection, change: Change, absent: Selection | None) -> Change:
+    """Write a change within the transaction that runs, as ``MemoryStore.commit`` promises."""
     if change.key is not None and (earlier := _change(raw, "c.key = ?", change.key)) is not None:
         return earlier
     if absent is not None and _exists(raw, absent):
@@ -206,6 +209,8 @@ def _commit(raw: sqlite3.Connection, change: Change, absent: Selection | None) -
     )
     if hidden := withheld(change):
         withdraw_showing(raw, hidden, because=WITHHELD)
+    if change.undoes is not None:
+        take_back(raw, change)
     return replace(change, edits=edits)
 
 
@@ -227,6 +232,10 @@ def _write_edit(raw: sqlite3.Connection, edit: Edit) -> Edit:
         unindex_words(raw, after.n)
         index_words(raw, after)
         raw.execute("DELETE FROM vectors WHERE n = ?", (after.n,))
+    elif circle(edit.before) != circle(after):
+        unindex_words(raw, after.n)
+        index_words(raw, after)
+        renew_vectors(raw, after.n)
     return replace(edit, after=after)
 
 

@@ -24,10 +24,18 @@ _NO_SHM = ("unable to open", "readonly database")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A connection to a store of the current format, in a transaction of its own for each statement."""
+    """A connection to a store of the current format, in a transaction of its own for each statement; ``file`` is the
+    ``identity`` of what was opened."""
 
     raw: sqlite3.Connection
     read_only: bool
+    file: tuple[int, int]
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Which file a path leads to: device and inode. Raises OSError."""
+    status = os.stat(path)  # noqa: PTH116 - asked at each transaction: half the time of Path.stat
+    return status.st_dev, status.st_ino
 
 
 def open_file(path: Path, *, create: bool) -> Opened:
@@ -44,9 +52,11 @@ def open_file(path: Path, *, create: bool) -> Opened:
         if not exists:
             _make(real, path, create=create)
     read_only = exists and not (os.access(real, os.W_OK) and os.access(real.parent, os.W_OK))
+    _check_not_emptied(real, path)
+    file = identity(real)  # before it is opened: one that takes its place in between is noticed at the next look
     raw = _connect_read_only(real) if read_only else _connect(real)
     try:
-        version = _check_identity(raw, path)
+        version = check_identity(raw, path)
         if not read_only:
             if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 raw.execute("PRAGMA journal_mode = WAL")
@@ -57,7 +67,7 @@ def open_file(path: Path, *, create: bool) -> Opened:
     except BaseException:
         raw.close()
         raise
-    return Opened(raw=raw, read_only=read_only)
+    return Opened(raw=raw, read_only=read_only, file=file)
 
 
 def _make(real: Path, path: Path, *, create: bool) -> None:
@@ -98,7 +108,34 @@ def _connect_by_uri(real: Path, options: str) -> sqlite3.Connection:
     )
 
 
-def _check_identity(raw: sqlite3.Connection, path: Path) -> int:
+def open_to_look(path: Path) -> sqlite3.Connection:
+    """A connection that reads a store, or what is in its place, and never writes; raises what the driver raises.
+
+    Nothing is checked, and an older format stays as it is.
+    """
+    real = Path(os.path.realpath(path))
+    if not real.exists():
+        raise StoreUnavailable(f"there is no store at {path}")
+    _check_not_emptied(real, path)
+    return _connect_read_only(real)
+
+
+def is_emptied(path: Path) -> bool:
+    """Whether a file has no byte but a log that holds something, which SQLite would throw away.
+
+    SQLite never empties a file, and writes a new one's first page before its log: somebody else cut it off, perhaps on
+    a full disk.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    return path.stat().st_size == 0 and log.exists() and log.stat().st_size > 0
+
+
+def _check_not_emptied(real: Path, path: Path) -> None:
+    if is_emptied(real):
+        raise StoreDamaged(f"{path} is empty, but its log is not: the store was cut off; it was left as it is")
+
+
+def check_identity(raw: sqlite3.Connection, path: Path) -> int:
     """The file's format version; 0 for a new, empty file. Never writes."""
     raw.execute("BEGIN")  # one view of it all: another process may be making the store right now
     version = int(raw.execute("PRAGMA user_version").fetchone()[0])

@@ -48,6 +48,9 @@ WRITTEN = (
 COUNTED = ("surfaced_us", "used_us", "helpful", "irrelevant", "surfaced", "recalled", "sessions")
 _NAMES = (*WRITTEN, *COUNTED)
 COLUMNS = ", ".join(f"m.{name}" for name in _NAMES)
+CIRCLE = "CASE m.visibility WHEN 'project' THEN coalesce(m.project, '') ELSE m.visibility END"
+"""``domain.scope.circle`` of a memory, in SQL."""
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 _REMEMBERED = 4096  # decoded JSON texts; thousands of memories share their status, and those of a session their source
 
 
@@ -120,7 +123,7 @@ def memory_from_row(row: Sequence[object], tags: tuple[str, ...]) -> Memory:
     """Read the columns of ``COLUMNS``. Raises StoreDamaged for values that no Backstory writes."""
     try:
         return _memory(row, tags)
-    except (ValueError, InputError) as error:
+    except (*_UNREADABLE, InputError) as error:
         raise StoreDamaged(f"memory #{row[0]} in the store cannot be read: {error}") from error
 
 
@@ -175,7 +178,7 @@ def memory_from_image(text: str) -> Memory:
     """Read what ``image`` wrote. Raises StoreDamaged for anything else."""
     try:
         return decode_memory(json.loads(text))
-    except (ValueError, InputError) as error:
+    except (*_UNREADABLE, InputError) as error:
         raise StoreDamaged(f"an entry of the history in the store cannot be read: {error}") from error
 
 

@@ -12,6 +12,7 @@ from backstory.adapters.stores.sqlite.conversation import SqliteConversations
 from backstory.adapters.stores.sqlite.evidence import SqliteEvidenceIndex
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
 from backstory.adapters.stores.sqlite.projects import SqliteProjects
+from backstory.adapters.stores.sqlite.upkeep import SqliteUpkeep
 from backstory.adapters.stores.sqlite.vectors import SqliteVectorIndex
 from backstory.adapters.stores.sqlite.words import SqliteTextIndex, is_stale, reindex_if_stale
 from backstory.domain.evidence_passages import PassageLimits
@@ -40,6 +41,7 @@ def open_sqlite(
         conversations=SqliteConversations(connection, limits),
         evidence=SqliteEvidenceIndex(connection, limits),
         projects=SqliteProjects(connection),
+        upkeep=SqliteUpkeep(connection, limits, prepare=_prepare, patience=busy_timeout),
     )
 
 

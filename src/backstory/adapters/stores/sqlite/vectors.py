@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.filters import Where, where
-from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
+from backstory.adapters.stores.sqlite.rows import CIRCLE, COLUMNS, memory_from_row
+from backstory.adapters.stores.vector_matrix import VectorMatrix, pack
 from backstory.adapters.word_agreement import agreements
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import searchable_text
+from backstory.domain.scope import circles
 from backstory.domain.selection import Selection
 from backstory.ports.index import Embedded, Unembedded, VectorHit, WordAgreement, check_length
 from backstory.ports.models import EmbeddingModel, Vector, WordVectors
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_FIRST_LOOK = 64  # nearest vectors to test against the selection before looking further
-_LOOK_AT_MOST = 2048  # beyond this, asking which rows are selected is cheaper than testing the nearest
 
 
 class SqliteVectorIndex:
@@ -34,21 +28,29 @@ class SqliteVectorIndex:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._matrices: dict[EmbeddingModel, _Matrix] = {}
+        self._replacements = 0
 
     async def search_vectors(
         self, vector: Vector, selection: Selection, *, model: EmbeddingModel, limit: int
     ) -> list[VectorHit]:
         check_length(vector, model)
-        if model not in self._matrices:
-            self._matrices[model] = _Matrix(model)
-        matrix = self._matrices[model]
         clause = where(selection)
 
         def work(raw: sqlite3.Connection) -> list[VectorHit]:
+            matrix = self._matrix(model)
             matrix.refresh(raw)
-            return matrix.nearest(raw, vector, clause, limit)
+            return matrix.nearest(raw, vector, clause, limit, circles(selection.viewer))
 
         return await self._connection.read(work)
+
+    def _matrix(self, model: EmbeddingModel) -> _Matrix:
+        """The matrix of the file that is open now: another one in its place may number its vectors alike."""
+        if self._replacements != self._connection.replacements:
+            self._matrices.clear()
+            self._replacements = self._connection.replacements
+        if model not in self._matrices:
+            self._matrices[model] = _Matrix(model)
+        return self._matrices[model]
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[Unembedded]:
         statement = (
@@ -67,7 +69,7 @@ class SqliteVectorIndex:
     async def put_vectors(self, vectors: Sequence[Embedded], *, model: EmbeddingModel) -> int:
         for item in vectors:
             check_length(item.vector, model)
-        packed = [(item, _pack(item.vector)) for item in vectors]
+        packed = [(item, pack(item.vector)) for item in vectors]
         return await self._connection.write(lambda raw: sum(_put(raw, item, blob, model) for item, blob in packed))
 
     async def compare_words(
@@ -93,78 +95,46 @@ class SqliteVectorIndex:
 
 
 class _Matrix:
-    """All vectors of one model, as a matrix of unit rows beside the numbers of their memories."""
+    """All vectors of one model, read from the file once and kept up to date."""
 
     def __init__(self, model: EmbeddingModel) -> None:
-        import numpy
-
         self._model = model
         self._removals = -1
-        self._seqs: NDArray[np.int64] = numpy.empty(0, dtype=numpy.int64)
-        self._numbers: NDArray[np.int64] = numpy.empty(0, dtype=numpy.int64)
-        self._rows: NDArray[np.float32] = numpy.empty((0, model.dimension), dtype=numpy.float32)
+        self._rows = VectorMatrix(model.dimension)
 
     def refresh(self, raw: sqlite3.Connection) -> None:
         """Bring the matrix up to date with the file: drop what was removed, read what is new."""
         removals = int(raw.execute("SELECT total FROM vector_removals").fetchone()[0])
         if removals != self._removals:
-            self._drop_removed(raw)
+            living = raw.execute("SELECT seq FROM vectors WHERE model = ?", (self._model.name,))
+            self._rows.keep(seq for (seq,) in living)
             self._removals = removals
-        self._read_new(raw)
-
-    def nearest(self, raw: sqlite3.Connection, vector: Vector, clause: Where, limit: int) -> list[VectorHit]:
-        """The nearest selected memories. Looks further down the order until enough are selected, so it is exact."""
-        import numpy
-
-        similarity = self._rows @ numpy.asarray(vector, dtype=numpy.float32)
-        order = _nearest_first(similarity)
-        selected: dict[int, str] = {}
-        looked, look = 0, max(_FIRST_LOOK, 4 * limit)
-        while look <= len(order):
-            selected |= _selected_among(raw, self._numbers[order[looked:look]].tolist(), clause)
-            if len(selected) >= limit:
-                return self._hits(similarity, order[:look], selected, limit)
-            # as far as the share selected so far promises enough, and a little further
-            looked, look = look, 1 + look * 5 * limit // (4 * max(1, len(selected)))
-        return self._hits(similarity, numpy.arange(len(similarity)), _all_selected(raw, clause), limit)
-
-    def _hits(
-        self, similarity: NDArray[np.float32], among: NDArray[np.intp], selected: Mapping[int, str], limit: int
-    ) -> list[VectorHit]:
-        import numpy
-
-        numbers = self._numbers[among]
-        kept = among[numpy.isin(numbers, numpy.fromiter(selected, dtype=numpy.int64, count=len(selected)))]
-        order = numpy.lexsort((-self._numbers[kept], -similarity[kept]))[:limit]
-        return [
-            VectorHit(id=MemoryId(selected[int(self._numbers[row])]), similarity=float(similarity[row]))
-            for row in kept[order]
-        ]
-
-    def _drop_removed(self, raw: sqlite3.Connection) -> None:
-        import numpy
-
-        living = numpy.fromiter(
-            (row[0] for row in raw.execute("SELECT seq FROM vectors WHERE model = ?", (self._model.name,))),
-            dtype=numpy.int64,
+        new = raw.execute(
+            f"SELECT v.seq, v.n, v.vector, {CIRCLE} FROM vectors v JOIN memories m ON m.n = v.n "
+            "WHERE v.model = ? AND v.dimension = ? AND v.seq > ? ORDER BY v.seq",
+            (self._model.name, self._model.dimension, self._rows.last_seq),
         )
-        keep = numpy.isin(self._seqs, living)
-        self._seqs, self._numbers, self._rows = self._seqs[keep], self._numbers[keep], self._rows[keep]
+        self._rows.append(new.fetchall())
 
-    def _read_new(self, raw: sqlite3.Connection) -> None:
-        import numpy
+    def nearest(
+        self, raw: sqlite3.Connection, vector: Vector, clause: Where, limit: int, among: frozenset[str] | None
+    ) -> list[VectorHit]:
+        """The nearest selected memories."""
+        return self._rows.nearest(
+            vector,
+            circles=among,
+            selected_among=lambda numbers: _selected_among(raw, numbers, clause),
+            all_selected=lambda: _all_selected(raw, clause),
+            limit=limit,
+        )
 
-        last = int(self._seqs[-1]) if len(self._seqs) else 0
-        rows = raw.execute(
-            "SELECT seq, n, vector FROM vectors WHERE model = ? AND dimension = ? AND seq > ? ORDER BY seq",
-            (self._model.name, self._model.dimension, last),
-        ).fetchall()
-        if not rows:
-            return
-        block = numpy.frombuffer(b"".join(row[2] for row in rows), dtype="<f2").astype(numpy.float32)
-        self._seqs = numpy.concatenate([self._seqs, numpy.array([row[0] for row in rows], dtype=numpy.int64)])
-        self._numbers = numpy.concatenate([self._numbers, numpy.array([row[1] for row in rows], dtype=numpy.int64)])
-        self._rows = numpy.concatenate([self._rows, block.reshape(len(rows), self._model.dimension)])
+
+def renew_vectors(raw: sqlite3.Connection, n: int) -> None:
+    """Put a memory's vectors under new sequence numbers, so that running processes read them again: it has moved to
+    another circle."""
+    rows = raw.execute("SELECT n, model, dimension, vector, words FROM vectors WHERE n = ?", (n,)).fetchall()
+    raw.execute("DELETE FROM vectors WHERE n = ?", (n,))
+    raw.executemany("INSERT INTO vectors (n, model, dimension, vector, words) VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def _put(raw: sqlite3.Connection, item: Embedded, blob: bytes, model: EmbeddingModel) -> int:
@@ -177,16 +147,6 @@ def _put(raw: sqlite3.Connection, item: Embedded, blob: bytes, model: EmbeddingM
     words = None if item.words is None else item.words.matrix
     raw.execute(statement, (row[0], model.name, model.dimension, blob, words))
     return 1
-
-
-def _nearest_first(similarity: NDArray[np.float32]) -> NDArray[np.intp]:
-    """The rows of the greatest similarity in order, at most ``_LOOK_AT_MOST``."""
-    import numpy
-
-    if len(similarity) <= _LOOK_AT_MOST:
-        return numpy.argsort(-similarity)
-    best = numpy.argpartition(-similarity, _LOOK_AT_MOST)[:_LOOK_AT_MOST]
-    return best[numpy.argsort(-similarity[best])]
 
 
 def _selected_among(raw: sqlite3.Connection, numbers: Sequence[int], clause: Where) -> dict[int, str]:
@@ -205,9 +165,3 @@ def _all_selected(raw: sqlite3.Connection, clause: Where) -> dict[int, str]:
 
 def _tags(raw: sqlite3.Connection, n: int) -> tuple[str, ...]:
     return tuple(tag for (tag,) in raw.execute("SELECT tag FROM memory_tags WHERE n = ? ORDER BY position", (n,)))
-
-
-def _pack(vector: Vector) -> bytes:
-    import numpy
-
-    return numpy.asarray(vector, dtype="<f2").tobytes()

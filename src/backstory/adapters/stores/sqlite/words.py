@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.filters import Where, where
 from backstory.adapters.stores.sqlite.rows import COLUMNS, content_key, memory_from_row
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Memory, searchable_text
+from backstory.domain.scope import circle, circles
 from backstory.domain.selection import Selection
 from backstory.domain.text import ANALYSER_VERSION, analyse
 from backstory.ports.index import TextHit, TextSearch, affordable, is_common
+
+_MAX_TOKENS = 200  # SQLite joins up to 500 searches; the rarest tokens of a longer query tell enough
 
 
 class SqliteTextIndex:
@@ -23,14 +28,30 @@ class SqliteTextIndex:
         self._connection = connection
 
     async def search_text(self, tokens: Sequence[str], selection: Selection, *, limit: int) -> TextSearch:
-        clause = where(selection)
-        return await self._connection.read(lambda raw: _search(raw, tuple(dict.fromkeys(tokens)), clause, limit))
+        wanted = tuple(dict.fromkeys(tokens))
+        sight = _Sight(where(selection), circles(selection.viewer))
+        return await self._connection.read(lambda raw: _search(raw, wanted, sight, limit))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """Which memories count: an exact condition, and the circles outside which none meets it (None: any may)."""
+
+    clause: Where
+    circles: frozenset[str] | None
+
+    def match(self, token: str) -> str:
+        """An FTS5 query for the rows that hold a token."""
+        if self.circles is None:
+            return f"tokens : {_quote(token)}"
+        return f"tokens : {_quote(token)} AND circle : ({' OR '.join(map(_quote, sorted(self.circles - {''})))})"
 
 
 def index_words(raw: sqlite3.Connection, memory: Memory) -> None:
     """Put a memory's tokens into the word index, where it has none yet."""
     tokens = analyse(searchable_text(memory))
-    raw.execute("INSERT INTO memory_words (rowid, tokens) VALUES (?, ?)", (memory.n, " ".join(tokens)))
+    row = (memory.n, " ".join(tokens), circle(memory))
+    raw.execute("INSERT INTO memory_words (rowid, tokens, circle) VALUES (?, ?, ?)", row)
     _count(raw, documents=1, tokens=len(tokens))
 
 
@@ -74,14 +95,16 @@ def _count(raw: sqlite3.Connection, *, documents: int, tokens: int) -> None:
     raw.execute("UPDATE word_statistics SET documents = documents + ?, tokens = tokens + ?", (documents, tokens))
 
 
-def _search(raw: sqlite3.Connection, tokens: Sequence[str], clause: Where, limit: int) -> TextSearch:
+def _search(raw: sqlite3.Connection, tokens: Sequence[str], sight: _Sight, limit: int) -> TextSearch:
     documents, total_tokens = raw.execute("SELECT documents, tokens FROM word_statistics").fetchone() or (0, 0)
     frequency = {token: _frequency(raw, token) for token in tokens}
     wanted, dropped = affordable(frequency, documents=documents)
-    by_age = any(is_common(frequency[token], documents=documents) for token in wanted)
-    hits = _candidates(raw, tokens, wanted, clause, limit, by_age=by_age) if wanted else []
+    if any(is_common(frequency[token], documents=documents) for token in wanted):
+        rows = _newest(raw, wanted, sight, limit)
+    else:
+        rows = _most_telling(raw, {token: _rarity(frequency[token], documents) for token in wanted}, sight, limit)
     return TextSearch(
-        hits=hits,
+        hits=[_hit(MemoryId(memory_id), text.split(), tokens) for memory_id, text in rows],
         frequency=frequency,
         documents=documents,
         mean_length=total_tokens / documents if documents else 0.0,
@@ -90,20 +113,43 @@ def _search(raw: sqlite3.Connection, tokens: Sequence[str], clause: Where, limit
 
 
 def _frequency(raw: sqlite3.Connection, token: str) -> int:
-    row = raw.execute("SELECT doc FROM memory_vocabulary WHERE term = ?", (token,)).fetchone()
+    row = raw.execute("SELECT doc FROM memory_vocabulary WHERE term = ? AND col = 'tokens'", (token,)).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def _candidates(
-    raw: sqlite3.Connection, tokens: Sequence[str], wanted: Sequence[str], clause: Where, limit: int, *, by_age: bool
-) -> list[TextHit]:
-    order = "w.rowid DESC" if by_age else "w.rank, m.n DESC"  # FTS5 stops at the limit only in the order of its rows
-    rows = raw.execute(
+def _rarity(frequency: int, documents: int) -> float:
+    return math.log(1.0 + (documents - frequency + 0.5) / (frequency + 0.5))
+
+
+def _newest(raw: sqlite3.Connection, wanted: Sequence[str], sight: _Sight, limit: int) -> Iterable[tuple[str, str]]:
+    """The newest of those that hold any of the tokens: FTS5 stops at the limit only in the order of its rows."""
+    return raw.execute(
         "SELECT m.id, w.tokens FROM memory_words w JOIN memories m ON m.n = w.rowid "
-        f"WHERE w.memory_words MATCH ? AND {clause.sql} ORDER BY {order} LIMIT ?",
-        (" OR ".join(map(_quote, wanted)), *clause.parameters, limit),
+        f"WHERE w.memory_words MATCH ? AND {sight.clause.sql} ORDER BY w.rowid DESC LIMIT ?",
+        (" OR ".join(f"({sight.match(token)})" for token in wanted), *sight.clause.parameters, limit),
     )
-    return [_hit(MemoryId(memory_id), text.split(), tokens) for memory_id, text in rows]
+
+
+def _most_telling(
+    raw: sqlite3.Connection, rarities: Mapping[str, float], sight: _Sight, limit: int
+) -> Iterable[tuple[str, str]]:
+    """Those whose tokens tell most together, then the newest.
+
+    FTS5's own ``rank`` (BM25) would read the lengths and counts of all that match: 1.8 ms among 10,000 memories and 7.5
+    among 100,000, against 0.8 and 1.8 for this; counts and lengths are weighed afterwards, for the best alone.
+    """
+    rarest = sorted(rarities, key=lambda token: -rarities[token])[:_MAX_TOKENS]
+    if not rarest:
+        return ()
+    each = "SELECT rowid AS n, ? AS tells FROM memory_words WHERE memory_words MATCH ?"
+    told = (value for token in rarest for value in (rarities[token], sight.match(token)))
+    # CROSS JOIN fixes the order: the best first, so that few of them are held against the condition
+    return raw.execute(
+        f"SELECT m.id, w.tokens FROM (SELECT n, sum(tells) AS told FROM ({' UNION ALL '.join([each] * len(rarest))}) "
+        "GROUP BY n ORDER BY told DESC, n DESC) f CROSS JOIN memories m ON m.n = f.n "
+        f"CROSS JOIN memory_words w ON w.rowid = f.n WHERE {sight.clause.sql} LIMIT ?",
+        (*told, *sight.clause.parameters, limit),
+    )
 
 
 def _quote(token: str) -> str:

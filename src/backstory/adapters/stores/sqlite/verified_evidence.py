@@ -1,0 +1,153 @@
+"""The invariants of sessions, messages, frozen texts and what is derived from them, each as a check."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from backstory.adapters.stores.sqlite.looking import Look, Rule
+from backstory.adapters.stores.sqlite.rows import from_us
+from backstory.adapters.stores.sqlite.verified_memories import index_trouble, sums_trouble
+from backstory.domain.conversation import Part, Role, ShownMemory
+from backstory.domain.evidence_passages import indexed_text, passages_of
+from backstory.domain.ids import PartId
+from backstory.domain.text import ANALYSER_VERSION, analyse
+from backstory.ports.upkeep import Invariant, Severity
+
+_SESSIONS_SAMPLED = 20  # the latest ones, without ``full``
+
+SHOWN_BY_BLOCKS = (
+    "SELECT json_extract(item.value, '$.memory') AS memory, block.message AS message "
+    "FROM recall_blocks block, json_each(block.shown) item"
+)
+
+
+def _evidence(look: Look) -> Iterator[str]:
+    for message, role, created, session in look.raw.execute("SELECT id, role, created_us, session FROM messages"):
+        if not _is_read(role, created) or not message or not session:
+            yield f"message {message}: cannot be read"
+    for session, created, updated in look.raw.execute("SELECT id, created_us, updated_us FROM sessions"):
+        if not _is_time(created) or not _is_time(updated):
+            yield f"session {session}: has times that no clock shows"
+    for message, shown in look.raw.execute("SELECT message, shown FROM recall_blocks"):
+        if not _is_shown(shown):
+            yield f"block of message {message}: what it showed cannot be read"
+    for session, shown in look.raw.execute("SELECT session, shown FROM snapshots"):
+        if not _is_list_of_texts(shown):
+            yield f"snapshot of session {session}: what it shows cannot be read"
+
+
+def _is_read(role: object, created: object) -> bool:
+    return role in set(Role) and _is_time(created)
+
+
+def _is_time(value: object) -> bool:
+    try:
+        from_us(int(str(value)))
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _is_shown(text: object) -> bool:
+    try:
+        for item in json.loads(str(text)):
+            ShownMemory(**item)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _is_list_of_texts(text: object) -> bool:
+    try:
+        value = json.loads(str(text))
+    except ValueError:
+        return False
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _withheld(look: Look) -> Iterator[str]:
+    """No frozen text shows what was forgotten, or made private or local-only since."""
+    hidden = "SELECT id FROM memories WHERE state = 'deleted' OR sensitivity <> 'normal'"
+    blocks = (
+        f"SELECT DISTINCT b.message FROM recall_blocks b JOIN ({SHOWN_BY_BLOCKS}) s ON s.message = b.message "
+        f"WHERE b.text <> '' AND s.memory IN ({hidden})"
+    )
+    for (message,) in look.raw.execute(blocks):
+        yield f"block of message {message}: shows a memory that was forgotten, or made private or local-only"
+    snapshots = (
+        "SELECT session FROM snapshots WHERE EXISTS "
+        f"(SELECT 1 FROM json_each(snapshots.shown) item WHERE item.value IN ({hidden}))"
+    )
+    for (session,) in look.raw.execute(snapshots):
+        yield f"snapshot of session {session}: shows a memory that was forgotten, or made private or local-only"
+
+
+def _showings(look: Look) -> Iterator[str]:
+    kept = "SELECT memory, message FROM recall_block_memories"
+    for one, other, what in ((SHOWN_BY_BLOCKS, kept, "is not noted"), (kept, SHOWN_BY_BLOCKS, "is noted wrongly")):
+        for memory, message in look.raw.execute(f"{one} EXCEPT {other}"):
+            yield f"block of message {message}: that it shows {memory} {what}"
+
+
+def _passages(look: Look) -> Iterator[str]:
+    version = look.raw.execute("SELECT analyser FROM passage_statistics").fetchone()
+    if version is None or version[0] != ANALYSER_VERSION:
+        yield "passages: made by another version, or not yet; the bridge or `backstory embed` makes them"
+        return
+    last = "" if look.full else f"ORDER BY max(created_us) DESC LIMIT {_SESSIONS_SAMPLED}"
+    sessions = look.raw.execute(f"SELECT session FROM messages GROUP BY session {last}").fetchall()
+    for (session,) in sessions:
+        if _cut_anew(look, session) != _stored(look.raw, session):
+            yield f"session {session}: its passages are not those of its messages"
+    orphans = "SELECT count(*) FROM passages WHERE message NOT IN (SELECT id FROM messages WHERE removed_us IS NULL)"
+    if count := look.raw.execute(orphans).fetchone()[0]:
+        yield f"passages: {count} belong to no message"
+    yield from index_trouble(look, words="passage_words", rows="passages", counts="passage_vocabulary")
+    yield from sums_trouble(look, words="passage_words", statistics="passage_statistics")
+
+
+_Passages = dict[tuple[str, int], tuple[str, str]]
+"""By part and place in it: the text, and the words it is found by."""
+
+
+def _cut_anew(look: Look, session: str) -> _Passages:
+    statement = (
+        "SELECT p.id, p.kind, p.text, p.tool, p.synthetic, p.detail, m.role, m.created_us "
+        "FROM parts p JOIN messages m ON m.id = p.message WHERE m.removed_us IS NULL AND m.session = ?"
+    )
+    cut: _Passages = {}
+    for row in look.raw.execute(statement, (session,)):
+        for position, text in enumerate(passages_of(_part(row), look.limits)):
+            tokens = analyse(indexed_text(text, role=Role(row[6]), at=from_us(row[7])))
+            cut[row[0], position] = (text, " ".join(tokens))
+    return cut
+
+
+def _part(row: Sequence[object]) -> Part:
+    part, kind, text, tool, synthetic, detail = row[:6]
+    return Part(
+        id=PartId(str(part)),
+        kind=str(kind),
+        text=str(text),
+        tool=None if tool is None else str(tool),
+        synthetic=bool(synthetic),
+        detail=None if detail is None else str(detail),
+    )
+
+
+def _stored(raw: sqlite3.Connection, session: str) -> _Passages:
+    statement = (
+        "SELECT x.part, x.position, x.text, w.tokens FROM passages x JOIN messages m ON m.id = x.message "
+        "LEFT JOIN passage_words w ON w.rowid = x.n WHERE m.session = ?"
+    )
+    return {(part, position): (text, tokens) for part, position, text, tokens in raw.execute(statement, (session,))}
+
+
+EVIDENCE_RULES = (
+    Rule(invariant=Invariant.EVIDENCE, severity=Severity.DAMAGE, check=_evidence),
+    Rule(invariant=Invariant.WITHHELD, severity=Severity.OUT_OF_STEP, check=_withheld),
+    Rule(invariant=Invariant.PASSAGES, severity=Severity.OUT_OF_STEP, check=_passages),
+    Rule(invariant=Invariant.SHOWINGS, severity=Severity.OUT_OF_STEP, check=_showings),
+)

@@ -1,0 +1,224 @@
+"""``check``, ``reindex``, ``backup`` and ``restore``: keeping a store whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.invocation import Invocation
+from backstory.entrypoints.cli.output import counting
+from backstory.entrypoints.drive import drive
+from backstory.entrypoints.errors import RULES
+from backstory.errors import StoreDamaged
+from backstory.ports.upkeep import Finding, Severity
+
+if TYPE_CHECKING:
+    from backstory.bootstrap import App
+    from backstory.entrypoints.render import Tone
+    from backstory.services.upkeep import Upkeep
+
+OUT_OF_STEP = 1
+DAMAGED = next(rule.exit_code for rule in RULES if rule.error is StoreDamaged)
+SESSIONS_SUFFIX = ".sessions.jsonl"
+
+_TONES: dict[Severity, Tone] = {Severity.DAMAGE: "bad", Severity.OUT_OF_STEP: "strong", Severity.NOTE: "plain"}
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@command("check")
+@click.option("--full", is_flag=True, help="Look at every row, not at a sample of a large store.")
+@click.option(
+    "--salvage",
+    type=_FILE,
+    metavar="FILE",
+    help="Also write all that can still be read to this new file, as an export.",
+)
+def check(here: Invocation, full: bool, salvage: Path | None) -> int:
+    """Check that the store is whole: its file, every memory and its history, and all that is derived from them.
+
+    Nothing is changed. The exit code is 0 if all is well, 1 if only something derived is out of step, which `backstory
+    reindex` mends, and 8 if something is damaged. What is checked is listed in docs/explanation/what-is-never-lost.md.
+
+    --salvage writes the memories that can be read, forgotten and local-only ones too, for `backstory import
+    --keep-projects`; and what was said in sessions to a second file whose name ends in .sessions.jsonl.
+    """
+    with _upkeep(here) as (app, upkeep):
+        is_there = not _is_missing(app)
+        findings = drive(upkeep.check(full=full)) if is_there else []
+        saved = _save(upkeep, salvage) if is_there and salvage is not None else None
+        location = app.backend.memories.capabilities.location
+    severities = {finding.severity for finding in findings}
+    if here.out.as_json:
+        is_whole = not severities - {Severity.NOTE}
+        shape = {"store": location, "full": full, "ok": is_whole, "findings": [_shape(found) for found in findings]}
+        here.out.json(shape | ({"salvaged": saved} if saved else {}))
+    else:
+        if is_there:
+            _tell_findings(here, findings, location)
+        else:
+            here.out.lines([(f"There is no store yet at {location}.", "faint")])
+        if saved:
+            _tell_saved(here, saved)
+    if Severity.DAMAGE in severities:
+        return DAMAGED
+    return OUT_OF_STEP if Severity.OUT_OF_STEP in severities else 0
+
+
+@command("reindex")
+@click.option("--vectors", is_flag=True, help="Embed everything anew too.")
+def reindex(here: Invocation, vectors: bool) -> None:
+    """Make everything derived anew: the words memories and sessions are found by, their sums, and missing vectors.
+
+    Nothing that was said or decided is changed. Others may use the store meanwhile; safe to stop at any moment.
+    """
+    from backstory.services.upkeep import Upkeep
+
+    with here.opened(writing=True, one_shot=False) as desk:
+        upkeep = Upkeep(desk.app.backend, clock=desk.app.clock)
+        with counting("Indexing", "memories and sessions", shown=not here.out.as_json) as advance:
+            rebuilt = drive(upkeep.reindex(vectors=vectors, progress=advance))
+        with counting("Embedding", "memories and passages", shown=not here.out.as_json) as advance:
+            report = drive(desk.app.maintenance.embed_missing(progress=advance))
+    if here.out.as_json:
+        here.out.json(
+            {
+                "memories": rebuilt.memories,
+                "passages": rebuilt.passages,
+                "corrected": rebuilt.corrected,
+                "embedded": report.embedded + report.passages,
+                "not_embedded_because": report.stopped_because,
+            }
+        )
+        return
+    put_right = f"{rebuilt.corrected} were wrong and are put right" if rebuilt.corrected else "nothing was wrong"
+    here.out.lines(
+        [(f"Indexed {rebuilt.memories} memories and {rebuilt.passages} passages of sessions: {put_right}.", "good")]
+    )
+    if report.stopped_because:
+        here.out.lines([(f"Vectors were left alone: {report.stopped_because}.", "plain")])
+    elif report.embedded + report.passages:
+        here.out.lines([(f"Embedded {report.embedded} memories and {report.passages} passages.", "plain")])
+
+
+@command("backup")
+@click.argument("file", metavar="FILE", type=_FILE)
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+def backup(here: Invocation, file: Path, force: bool) -> None:
+    """Copy the whole store into FILE, while others may be writing to it.
+
+    The copy is as of one moment, readable by you alone, and checked before it gets its name. It holds everything:
+    private and local-only memories, what was forgotten, the history, and what was said in sessions.
+    """
+    with _upkeep(here) as (_, upkeep):
+        size = drive(upkeep.backup(file.absolute(), overwrite=force))
+    if here.out.as_json:
+        here.out.json({"file": str(file), "bytes": size})
+    else:
+        here.out.lines([(f"Backed up to {file} ({size / 1e6:.1f} MB)", "good")])
+
+
+@command("restore")
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+def restore(here: Invocation, file: Path) -> None:
+    """Replace the store by what `backstory backup` wrote to FILE.
+
+    The backup is checked first; a damaged one, or one of a newer Backstory, changes nothing. The store as it was is
+    kept beside the new one, under its name and .before-restore-DATE. Running processes need not be stopped: each goes
+    on with the restored store. Numbers that were given since the backup are not given again.
+    """
+    with _upkeep(here) as (_, upkeep):
+        restored = drive(upkeep.restore(file.absolute()))
+    if here.out.as_json:
+        kept = None if restored.kept is None else str(restored.kept)
+        here.out.json({"memories": restored.memories, "messages": restored.messages, "kept": kept})
+        return
+    here.out.lines([(f"Restored {restored.memories} memories and {restored.messages} messages from {file}", "good")])
+    if restored.kept is not None:
+        here.out.lines([(f"The store as it was is kept as {restored.kept}", "plain")])
+
+
+@contextmanager
+def _upkeep(here: Invocation) -> Iterator[tuple[App, Upkeep]]:
+    """The store unopened: it may be damaged, newer, or not there."""
+    from backstory.bootstrap import open_app
+    from backstory.services.upkeep import Upkeep
+
+    app = open_app(here.resolved.settings, folder=here.folder, one_shot=True, create=False)
+    try:
+        yield app, Upkeep(app.backend, clock=app.clock)
+    finally:
+        drive(app.close())
+
+
+def _is_missing(app: App) -> bool:
+    path = app.settings.database_file
+    return path is not None and not os.path.lexists(path)
+
+
+def _shape(finding: Finding) -> dict[str, object]:
+    return {
+        "invariant": finding.invariant.value,
+        "number": finding.invariant.number,
+        "severity": finding.severity.value,
+        "what": finding.what,
+        "where": finding.where,
+        "way_out": finding.way_out,
+    }
+
+
+def _tell_findings(here: Invocation, findings: Sequence[Finding], location: str) -> None:
+    for found in findings:
+        place = f"{found.invariant.number} {found.invariant.value}"
+        here.out.lines([(f"{found.severity.value:<11} {place}: {found.where}: {found.what}", _TONES[found.severity])])
+    for way_out in dict.fromkeys(found.way_out for found in findings):
+        here.out.lines([(f"            way out: {way_out}", "plain")])
+    bad = sum(found.severity is not Severity.NOTE for found in findings)
+    if bad:
+        here.out.lines([(f"{bad} faults in {location}", "bad")])
+    else:
+        here.out.lines([(f"{location} is whole", "good")])
+
+
+def _save(upkeep: Upkeep, file: Path) -> dict[str, object]:
+    saved = drive(upkeep.salvage())
+    memories = max(0, len(saved.memories) - 1)  # the first line is the header
+    _write_new(file, saved.memories)
+    sessions = file.with_name(file.name + SESSIONS_SUFFIX) if saved.messages else None
+    if sessions is not None:
+        _write_new(sessions, saved.messages)
+    return {
+        "file": str(file),
+        "memories": memories,
+        "sessions_file": None if sessions is None else str(sessions),
+        "messages": len(saved.messages),
+        "lost": list(saved.lost),
+    }
+
+
+def _write_new(file: Path, lines: Sequence[str]) -> None:
+    """Write a file that must not be there yet, readable by its owner only."""
+    from backstory.errors import InputError
+
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise InputError(f"{file} is there already", field="salvage", hint="name another file") from None
+    with os.fdopen(handle, "wb") as sink:
+        sink.writelines(line.encode("utf-8", "surrogatepass") + b"\n" for line in lines)
+        sink.flush()
+        os.fsync(handle)
+
+
+def _tell_saved(here: Invocation, saved: dict[str, object]) -> None:
+    here.out.lines([(f"Saved {saved['memories']} memories to {saved['file']}", "good")])
+    if saved["sessions_file"]:
+        here.out.lines([(f"Saved {saved['messages']} messages to {saved['sessions_file']}", "good")])
+    lost = saved["lost"]
+    assert isinstance(lost, list)
+    here.out.lines([(f"lost: {text}", "bad") for text in lost])

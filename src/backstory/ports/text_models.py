@@ -1,0 +1,68 @@
+"""What services ask of language models. Adapters live in ``adapters/text_models``.
+
+Apart from the embedders in ``models.py``, since a search by words and vectors does without all this at its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from backstory.domain.answers import Finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRequest:
+    """One question to a language model, without history and without tools.
+
+    ``feature`` says for what it is asked (``rerank``, ``observation``): costs are booked and failures are counted by
+    it. ``schema`` is a JSON schema of the answer; a model that cannot be held to one gets the prompt alone, so the
+    prompt must describe the form too. ``deadline_s`` bounds everything from now to the answer, waiting included.
+    """
+
+    feature: str
+    prompt: str
+    system: str = ""
+    max_output_tokens: int = 1024
+    schema: Mapping[str, object] | None = None
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextAnswer:
+    """What a model said. Outside data: ``domain/answers.py`` and its neighbours read it with distrust.
+
+    ``model`` is the one that really answered, as its server names it. Token counts are the server's own, None where it
+    gives none. ``duration_s`` is the whole time, retries included.
+    """
+
+    text: str
+    model: str
+    finish: Finish = Finish.UNKNOWN
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    duration_s: float
+
+
+class TextModel(Protocol):
+    """Answers questions in words. Cheap to construct; safe to share between tasks."""
+
+    @property
+    def name(self) -> str:
+        """Which model is asked, with its provider (``openai:small-1``): part of the lineage of what it wrote."""
+        ...
+
+    async def generate(self, request: TextRequest) -> TextAnswer:
+        """Ask once. Secrets are masked in what leaves the machine. Cancelling ends the request at the server too.
+
+        An empty or refusing answer is an answer; ``finish`` may tell why. Never takes longer than ``deadline_s``.
+        Raises ModelUnavailable (not reachable, not in time, refused, or resting after repeated failures) and
+        ModelOutputInvalid (what came back is not in the protocol). No message holds a key, the prompt, or anything
+        the server said.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of the connections. Calling twice is fine; asking again opens new ones."""
+        ...

@@ -1,0 +1,154 @@
+"""Candidates from both indexes, and how well each answers. Whether they answer at all is judged in ``recall.py``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from backstory.domain.ids import MemoryId
+from backstory.domain.ranking import (
+    NO_WORDS,
+    Meaning,
+    RankingPolicy,
+    WordMatch,
+    WordStatistics,
+    agreement,
+    explain,
+    match,
+    match_words,
+    rank_key,
+    score_memory,
+    weigh_query,
+    weigh_words,
+)
+from backstory.domain.selection import Selection, selects
+from backstory.domain.text import analyse_query
+from backstory.errors import ModelError
+from backstory.ports.backend import Backend
+from backstory.ports.index import TextSearch
+from backstory.services.query import Query, Result, Skipped
+from backstory.services.query_reading import ReadQuery
+
+_CANDIDATES = 60
+_COMPARED = 40  # candidates whose words are compared with the query's, one by one
+_LOADED_AT_LEAST = 24  # of the candidates; the rest are too far behind for a tie-breaker to bring them into the results
+
+
+@dataclass(slots=True)
+class Found:
+    """What the indexes found: for each memory its word match and its similarity.
+
+    ``no_words`` is the match of a memory that holds none of the query's words.
+    """
+
+    words: dict[MemoryId, WordMatch] = field(default_factory=dict)
+    no_words: WordMatch = NO_WORDS
+    statistics: WordStatistics | None = None
+    similarity: dict[MemoryId, float] = field(default_factory=dict)
+    asked: ReadQuery | None = None
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+class _Candidate(NamedTuple):
+    """A memory the indexes found, and what its words and its meaning say for it."""
+
+    id: MemoryId
+    words: WordMatch
+    meaning: Meaning | None
+    evidence: float
+
+
+class CandidateSearch:
+    """Searches by words and by meaning, and scores what was found."""
+
+    def __init__(self, backend: Backend, policy: RankingPolicy) -> None:
+        self._backend = backend
+        self._policy = policy
+
+    async def search_words(self, text: str, selection: Selection, found: Found) -> None:
+        terms = analyse_query(text)
+        search = await self._backend.text.search_text([term.token for term in terms], selection, limit=_CANDIDATES)
+        found.statistics = _statistics(search)
+        asked = weigh_query(terms, found.statistics)
+        found.no_words = match_words(asked, held={}, length=0)
+        found.words = {hit.id: match_words(asked, held=hit.matched, length=hit.length) for hit in search.hits}
+
+    async def search_meaning(self, selection: Selection, found: Found) -> None:
+        if found.asked is None:
+            return
+        try:
+            hits = await self._backend.vectors.search_vectors(
+                found.asked.passage.vector, selection, model=found.asked.model, limit=_CANDIDATES
+            )
+        except ModelError as error:
+            found.skipped.append(Skipped(part="meaning", reason=str(error)))
+            return
+        found.similarity = {hit.id: hit.similarity for hit in hits}
+
+    async def score(self, found: Found, query: Query, selection: Selection) -> list[Result]:
+        candidates = await self._compare_words(found, _candidates(found, self._policy))
+        candidates = candidates[: max(2 * query.limit, _LOADED_AT_LEAST)]
+        memories = await self._backend.memories.get([candidate.id for candidate in candidates])
+        question = query.text.rstrip().endswith(("?", "？"))
+        results = []
+        for candidate in candidates:
+            memory = memories.get(candidate.id)
+            if memory is None or not selects(selection, memory):
+                continue  # forgotten, replaced or made local-only since the index found it
+            score = score_memory(
+                memory,
+                words=candidate.words,
+                meaning=candidate.meaning,
+                question=question,
+                project=query.viewer.project,
+                now=selection.now,
+                policy=self._policy,
+            )
+            results.append(Result(memory=memory, score=score, reasons=explain(score)))
+        return sorted(results, key=lambda result: rank_key(result.memory, result.score), reverse=True)
+
+    async def _compare_words(self, found: Found, candidates: list[_Candidate]) -> list[_Candidate]:
+        """The candidates in order again, after the words of the first were compared with the query's, where the model
+        gave vectors of words."""
+        words = None if found.asked is None else found.asked.passage.words
+        if found.asked is None or words is None or found.statistics is None:
+            return candidates
+        ids = [candidate.id for candidate in candidates[:_COMPARED]]
+        compared = await self._backend.vectors.compare_words(words, ids, model=found.asked.model)
+        weights = weigh_words(words.words, found.statistics)
+        for position, candidate in enumerate(candidates[:_COMPARED]):
+            agreed = compared.get(candidate.id)
+            if agreed is not None and candidate.meaning is not None:
+                meaning = Meaning(
+                    similarity=candidate.meaning.similarity,
+                    agreement=agreement(agreed.nearest, weights),
+                    answered=agreed.answered,
+                )
+                candidates[position] = _candidate(candidate.id, candidate.words, meaning, self._policy)
+        return sorted(candidates, key=_by_evidence, reverse=True)
+
+
+def _candidates(found: Found, policy: RankingPolicy) -> list[_Candidate]:
+    """All that the indexes found, the best matches first as far as can be told without comparing words."""
+    # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list, it has
+    # no vector yet and is judged by its words
+    full = len(found.similarity) >= _CANDIDATES
+    beyond = min(found.similarity.values()) if full else None
+    candidates = []
+    for memory_id in dict.fromkeys([*found.words, *found.similarity]):
+        similarity = found.similarity.get(memory_id, beyond)
+        meaning = None if similarity is None else Meaning(similarity=similarity)
+        candidates.append(_candidate(memory_id, found.words.get(memory_id, found.no_words), meaning, policy))
+    return sorted(candidates, key=_by_evidence, reverse=True)
+
+
+def _candidate(memory_id: MemoryId, words: WordMatch, meaning: Meaning | None, policy: RankingPolicy) -> _Candidate:
+    return _Candidate(memory_id, words, meaning, match(words, meaning, policy))
+
+
+def _by_evidence(candidate: _Candidate) -> float:
+    return candidate.evidence
+
+
+def _statistics(search: TextSearch) -> WordStatistics:
+    return WordStatistics(documents=search.documents, mean_length=search.mean_length, frequency=search.frequency)

@@ -1,0 +1,28 @@
+"""Every backend that can be verified and copied keeps the contract of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+pytest.register_assert_rewrite("backstory.testing.contracts")
+
+from backstory.adapters.stores.memory import open_memory_store  # noqa: E402
+from backstory.adapters.stores.sqlite.store import open_sqlite  # noqa: E402
+from backstory.ports.backend import Backend  # noqa: E402
+from backstory.testing.contracts.checks import Check  # noqa: E402
+from backstory.testing.contracts.store_upkeep import STORE_UPKEEP_CHECKS  # noqa: E402
+
+STORES: dict[str, Callable[[Path], Backend]] = {
+    "memory": lambda folder: open_memory_store(),
+    "sqlite": lambda folder: open_sqlite(folder / "memory.db"),
+}
+
+
+@pytest.mark.parametrize("open_store", STORES.values(), ids=list(STORES))
+@pytest.mark.parametrize("check", STORE_UPKEEP_CHECKS, ids=lambda check: check.__name__)
+def test_upkeep_keeps_its_contract(open_store: Callable[[Path], Backend], check: Check, tmp_path: Path) -> None:
+    anyio.run(check, lambda: open_store(tmp_path))
