@@ -15,15 +15,15 @@ from bench import (
     coding_small,
     crash,
     evidence_fit,
+    gate_fit,
     host,
     latency,
     locomo,
-    quality,
     ranking_fit,
     sessions,
 )
-from bench.crash_stores import STORES
 from bench.report import Report, Unavailable
+from bench.stores import STORES
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "eval-data"
 BENCHES = {
@@ -32,9 +32,9 @@ BENCHES = {
     "coding-small": coding_small.run,
     "crash": crash.run,
     "fit-evidence": evidence_fit.run,
+    "fit-gate": gate_fit.run,
     "fit-ranking": ranking_fit.run,
     "locomo": locomo.run,
-    "quality": quality.run,
     "sessions": sessions.run,
     "latency": latency.run,
     "host": host.run,
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("name", choices=sorted(BENCHES))
     parser.add_argument(
-        "--data", type=Path, default=DATA, metavar="DIR", help="labelled sets: coding, coding-small, quality"
+        "--data", type=Path, default=DATA, metavar="DIR", help="labelled sets: coding, coding-small, fit-*"
     )
     parser.add_argument("--distractors", type=int, default=0, metavar="N", help="coding: turns of chats around them")
     parser.add_argument("--distractor-data", type=Path, default=DATA, metavar="DIR", help="holds locomo and beam-100k")
@@ -58,7 +58,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--writers", type=int, default=None, metavar="N", help="crash: how many at a time (8)")
     parser.add_argument("--kill-server", action="store_true", help="crash: kill what stands behind the store as well")
     parser.add_argument("--seed", type=int, default=1, help="crash: another one, other moments")
-    parser.add_argument("--fit", action="store_true", help="quality: fit the gate anew, judged across projects")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     options = parser.parse_args(arguments)
     sys.setswitchinterval(0.0005)  # as the bridge does

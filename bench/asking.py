@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.ranking import RankingPolicy, Score
 from backstory.domain.relevance import UNASKED, Fair, Relevance, confidence
 from backstory.ports.backend import Backend
@@ -19,6 +18,7 @@ from backstory.services.query import Query
 from backstory.services.recall import Recall
 from bench.labelled import LabelledSet, Question, fill
 from bench.measures import Answer
+from bench.stores import STORES
 
 ANYTHING = Fair(similarity=-1.0, coverage=0.0)
 """Lets every candidate through, so that the ranking can be seen without the gate."""
@@ -55,13 +55,20 @@ class StandingClock:
         return self.at
 
 
-async def ask(labelled: LabelledSet, *, embedder: Embedder | None, prepare: Prepare | None = None) -> list[Asked]:
+async def ask(
+    labelled: LabelledSet,
+    *,
+    embedder: Embedder | None,
+    store: str = "sqlite",
+    prepare: Prepare | None = None,
+    results: int = RESULTS,
+) -> list[Asked]:
     """Fill a new store with the set, ``prepare`` it further, and ask; without an embedder by words alone.
 
     Prompts about what no longer holds are asked with superseded memories included, as such a search would be.
     """
     with tempfile.TemporaryDirectory() as folder:
-        backend = open_sqlite(Path(folder) / "bench.db")
+        backend = STORES[store].open(STORES[store].make(Path(folder)))
         names = await fill(backend, labelled)
         if prepare is not None:
             await prepare(backend)
@@ -71,7 +78,7 @@ async def ask(labelled: LabelledSet, *, embedder: Embedder | None, prepare: Prep
         asked = []
         for question in labelled.questions:
             query = Query(text=question.text, viewer=question.viewer(), with_superseded=question.history)
-            open_answer = await recall.recall(replace(query, threshold=ANYTHING, limit=RESULTS))
+            open_answer = await recall.recall(replace(query, threshold=ANYTHING, limit=results))
             said = {
                 relevance: tuple(
                     names[result.memory.id]

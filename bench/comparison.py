@@ -51,7 +51,7 @@ def run_on(labelled: LabelledSet, name: str, options: argparse.Namespace, *, ext
     if (missing := availability()) is not None:
         raise Unavailable(missing)
     turns = read_turns(options.distractor_data, options.distractors) if options.distractors else []
-    outcome = anyio.run(partial(compare, labelled, turns, extra))
+    outcome = anyio.run(partial(compare, labelled, turns, extra, options.store))
     if options.save is not None:
         save(outcome, options.save)
     others = {system: figures for system, figures in outcome.alone.items() if system != BACKSTORY}
@@ -67,25 +67,25 @@ def run_on(labelled: LabelledSet, name: str, options: argparse.Namespace, *, ext
     )
 
 
-async def compare(labelled: LabelledSet, turns: Sequence[Turn], extra: Extra) -> Outcome:
+async def compare(labelled: LabelledSet, turns: Sequence[Turn], extra: Extra, store: str) -> Outcome:
     """Ask every system; the turns first as evidence beside the memories, then as memories among them."""
     embedder = KeptPassages(MiniLmEmbedder(None))
-    answers, alone = await _with_baselines(labelled, embedder, extra)
-    by_words = await ask(labelled, embedder=None)
+    answers, alone = await _with_baselines(labelled, embedder, extra, store)
+    by_words = await ask(labelled, embedder=None, store=store)
     alone[BY_WORDS] = _of_backstory(by_words, labelled, extra)
     noisy: dict[str, Measured] = {}
     if turns:
-        beside = await ask(labelled, embedder=embedder, prepare=partial(archive, turns, labelled))
+        beside = await ask(labelled, embedder=embedder, store=store, prepare=partial(archive, turns, labelled))
         noisy["as_evidence"] = {BACKSTORY: _of_backstory(beside, labelled, extra)}
-        noisy["as_memories"] = (await _with_baselines(with_memories(labelled, turns), embedder, extra))[1]
+        noisy["as_memories"] = (await _with_baselines(with_memories(labelled, turns), embedder, extra, store))[1]
     await embedder.close()
     return Outcome(alone=alone, answers=answers, noisy=noisy)
 
 
 async def _with_baselines(
-    labelled: LabelledSet, embedder: Embedder, extra: Extra
+    labelled: LabelledSet, embedder: Embedder, extra: Extra, store: str
 ) -> tuple[dict[str, Sequence[Answer]], dict[str, Figures]]:
-    asked = await ask(labelled, embedder=embedder)
+    asked = await ask(labelled, embedder=embedder, store=store)
     simple = {"dense": await dense(labelled, embedder), "fts5": fts5(labelled), "grep": grep(labelled)}
     answers: dict[str, Sequence[Answer]] = {BACKSTORY: [row.answer for row in asked], **simple}
     figures = {name: {**measure(given, labelled), **extra(given)} for name, given in simple.items()}

@@ -34,9 +34,9 @@ from backstory.ports.backend import Backend
 from backstory.ports.models import EmbeddingModel
 from backstory.ports.upkeep import Finding, Severity
 from backstory.testing.fakes import HashEmbedder
-from bench.crash_stores import STORES, CrashStore
 from bench.crash_writer import told_in
 from bench.report import Report, Unavailable, spread, table
+from bench.stores import STORES, BenchStore
 
 KILLS = 100
 WRITERS = 8
@@ -130,7 +130,7 @@ def _start(name: str, location: str, series: int) -> subprocess.Popen[str]:
 
 
 def _kill_all(
-    processes: Sequence[subprocess.Popen[str]], choose: random.Random, server: CrashStore | None, outcome: Outcome
+    processes: Sequence[subprocess.Popen[str]], choose: random.Random, server: BenchStore | None, outcome: Outcome
 ) -> list[Told]:
     """Kill each at a random moment, most of them while they write; what they had told by then."""
     deaths = [_Death(process, early=choose.random() < KILLED_EARLY, after_s=choose.random()) for process in processes]
@@ -151,7 +151,7 @@ def _kill_all(
     return [told for death in deaths for told in death.told]
 
 
-def _bring_down(server: CrashStore, deaths: Sequence[_Death], *, after_s: float) -> None:
+def _bring_down(server: BenchStore, deaths: Sequence[_Death], *, after_s: float) -> None:
     """Kill the server some time after the first writer was told something, if one ever is."""
     assert server.kill_server is not None
     while not any(death.has_begun for death in deaths) and any(death.is_alive() for death in deaths):
@@ -193,7 +193,7 @@ class _Death(threading.Thread):
 
 
 async def _after_the_crash(
-    store: CrashStore, location: str, folder: Path, told: Sequence[Told], outcome: Outcome
+    store: BenchStore, location: str, folder: Path, told: Sequence[Told], outcome: Outcome
 ) -> None:
     """Open the store, look for what was acknowledged, let the bridge catch up, and check the invariants."""
     backend = store.open(location)
@@ -213,7 +213,7 @@ async def _after_the_crash(
         await backend.memories.close()
 
 
-async def _at_the_end(store: CrashStore, location: str, told: Sequence[Told], outcome: Outcome) -> None:
+async def _at_the_end(store: BenchStore, location: str, told: Sequence[Told], outcome: Outcome) -> None:
     backend = store.open(location)
     try:
         outcome.lost += await _lost(backend, told)
@@ -258,7 +258,7 @@ def _fits(memory: Memory | None, state: Told) -> bool:
     return (memory.content, type(memory.status).__name__) == (state["content"], state["status"])
 
 
-async def _catch_up(store: CrashStore, location: str, folder: Path, backend: Backend) -> int:
+async def _catch_up(store: BenchStore, location: str, folder: Path, backend: Backend) -> int:
     """Start the bridge over the store, as OpenCode does, and wait; how many memories and passages have no vector."""
     settings = load(env={"BACKSTORY_HOME": str(folder / "home")}, project_root=None).settings
     embedder = HashEmbedder()

@@ -26,7 +26,7 @@ from backstory.errors import StoreBusy
 from backstory.ports.backend import Backend
 from backstory.ports.index import Embedded
 from backstory.testing.fakes import HashEmbedder
-from bench.crash_stores import STORES
+from bench.stores import STORES
 
 _WORDS = ("deploy", "staging", "helm", "ledger", "invoice", "cluster", "rollback", "zebra", "parser", "widget", "cache")
 _KEPT = 40  # memories of its own that a writer goes on changing

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import anyio
 import numpy as np
 from numpy.typing import NDArray
 
+from backstory.adapters.embedders.minilm import MiniLmEmbedder, availability
 from backstory.domain.ranking import Score
 from backstory.domain.relevance import length_evidence
-from bench.report import table
+from bench.asking import Asked, ask
+from bench.labelled import read_sets
+from bench.report import Report, Unavailable, table
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +46,39 @@ class Fitted:
         rows = [(f"{kept:.0%}", limit, f"{share:.0%}") for kept, (limit, share) in self.passing.items()]
         head = f"fit, {mode}: {weights}\nacross folds: AUC {self.auc:.3f}, {self.prompts} prompts\n"
         return head + table(("kept", "confidence", "wrongly kept"), rows)
+
+
+def run(options: argparse.Namespace) -> Report:
+    """Fit both gates on both sets: the folds are projects, and the smaller set is a fold of its own."""
+    if (missing := availability()) is not None:
+        raise Unavailable(missing)
+    fitted = {}
+    for mode, embedder in (("meaning", MiniLmEmbedder(None)), ("words", None)):
+        asked = {
+            labelled.name: anyio.run(partial(ask, labelled, embedder=embedder, store=options.store))
+            for labelled in read_sets(options.data)
+        }
+        fitted[mode] = _fit_on(asked, by_words=mode == "words")
+    return Report(
+        bench="fit-gate",
+        store=options.store,
+        data=options.data.name,
+        figures={mode: fit.as_figures() for mode, fit in fitted.items()},
+        text="\n\n".join(fit.as_text(mode) for mode, fit in fitted.items()),
+    )
+
+
+def _fit_on(asked: Mapping[str, Sequence[Asked]], *, by_words: bool) -> Fitted:
+    """With meaning, the label is whether the prompt has an answer at all. By words alone it is whether the best memory
+    is of use, since a prompt whose answer shares no word with it has to stay silent."""
+    best, labels, folds = [], [], []
+    for name, rows in asked.items():
+        for row in rows:
+            if row.scores and not row.question.history:
+                best.append(row.scores[0])
+                labels.append(row.found[0] in row.question.grades if by_words else bool(row.question.grades))
+                folds.append(f"{name}/{row.question.project}")
+    return fit_gates(best, labels, folds, by_words=by_words)
 
 
 def fit_gates(scores: Sequence[Score], labels: Sequence[bool], folds: Sequence[str], *, by_words: bool) -> Fitted:

@@ -15,8 +15,9 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
+from backstory.adapters.embedders.minilm import MiniLmEmbedder
+from bench.asking import Asked, ask
 from bench.labelled import ANSWERS, LabelledSet, read_sets
-from bench.quality import Asked, ask
 from bench.report import Report, table
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,7 @@ class Prompt:
 def run(options: argparse.Namespace) -> Report:
     """Fit on the prompts of coding sessions; the folds are their projects."""
     labelled = next(item for item in read_sets(options.data) if item.name == "coding-prompts")
-    asked = anyio.run(partial(ask, labelled, mode="hybrid", limit=100))
+    asked = anyio.run(partial(ask, labelled, embedder=MiniLmEmbedder(None), store=options.store, results=100))
     prompts = [_prompt(row, labelled) for row in asked if row.question.answers and not row.question.history]
     weights = fit(prompts)
     held_out = judge_across(prompts)

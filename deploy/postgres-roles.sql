@@ -7,9 +7,9 @@
 --
 -- backstory_owner makes the schema "backstory" and brings it up to date; the first use of a new version has to be its.
 -- backstory_app reads and writes memories and evidence, and can change no table. Row-level security binds both: a
--- connection sees the rows of the tenant it was opened for. It keeps a mistake in one team's settings, or in a statement,
--- from showing another team's memories. It does not keep out who holds the password and means to: whoever may connect
--- may also name another tenant. Teams that must not trust each other get a database each.
+-- connection sees the rows of the tenant it was opened for. It keeps a mistake in one team's settings, or in a
+-- statement, from showing another team's memories. It does not keep out who holds the password and means to: whoever
+-- may connect may also name another tenant. Teams that must not trust each other get a database each.
 
 -- Roles belong to the whole server, so they may be there already.
 DO $$
@@ -21,8 +21,10 @@ BEGIN
             EXECUTE format('CREATE ROLE %I LOGIN', name);
         END IF;
     END LOOP;
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname IN ('backstory_owner', 'backstory_app') AND (rolsuper OR rolbypassrls)) THEN
-        RAISE EXCEPTION 'backstory_owner and backstory_app must be neither superusers nor exempt from row-level security';
+    IF EXISTS (
+        SELECT FROM pg_roles WHERE rolname IN ('backstory_owner', 'backstory_app') AND (rolsuper OR rolbypassrls)
+    ) THEN
+        RAISE EXCEPTION 'backstory_owner and backstory_app must not be superusers or exempt from row-level security';
     END IF;
     -- who is no superuser has to be a member of a role to set up what belongs to it
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)

@@ -72,7 +72,7 @@ MIN_SIMILARITY = 0.25  # the same where a model gives no vectors of words
 HALF = 0.5
 MIN_COVERAGE = 0.15  # below it, a few words of a long prompt are here by chance
 
-# Fitted by ``python -m bench quality --fit`` on 668 labelled prompts of coding sessions (541 and 127), and rounded. The
+# Fitted by ``python -m bench fit-gate`` on 668 labelled prompts of coding sessions (541 and 127), and rounded. The
 # figures of these models on projects they were not fitted on stand in bench/RESULTS.md; the limits and floors
 # below were picked on the same prompts. The first is for a model that
 # gives vectors of words, the second for one that does not.

@@ -1,4 +1,4 @@
-"""The stores that the crash bench kills writers of: how each is made, opened by any process, and brought down."""
+"""The stores that are measured: how each is made, opened by any process, and brought down."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.report import Unavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrashStore:
+class BenchStore:
     """One kind of store. ``make`` prepares one in a folder and gives a text from which ``open`` opens it anywhere.
 
     ``kill_server`` kills what stands behind it, as a power cut would, and ``start_server`` starts that again; both None
@@ -45,13 +45,15 @@ def _make_postgres(folder: Path) -> str:
 
     if (missing := why_there_is_none()) is not None:
         raise Unavailable(missing)
-    return postgres_for_tests().dsn()
+    server = postgres_for_tests()
+    return f"{server.new_name()} {server.dsn()}"
 
 
 def _open_postgres(location: str) -> Backend:
     from backstory.adapters.stores.postgres.store import open_postgres
 
-    return open_postgres(location)
+    schema, _, dsn = location.partition(" ")
+    return open_postgres(dsn, schema=schema)
 
 
 def _kill_postgres() -> None:
@@ -90,9 +92,9 @@ def _open_git(location: str) -> Backend:
 
 
 STORES = {
-    "sqlite": CrashStore(make=_make_sqlite, open=_open_sqlite),
-    "postgres": CrashStore(
+    "sqlite": BenchStore(make=_make_sqlite, open=_open_sqlite),
+    "postgres": BenchStore(
         make=_make_postgres, open=_open_postgres, kill_server=_kill_postgres, start_server=_start_postgres
     ),
-    "git": CrashStore(make=_make_git, open=_open_git),
+    "git": BenchStore(make=_make_git, open=_open_git),
 }

@@ -1,0 +1,1 @@
+"""Memories on a git ref of their own, beside the code they are about."""

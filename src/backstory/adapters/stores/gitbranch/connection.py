@@ -1,0 +1,187 @@
+"""The local store's connection, kept in step with the refs: whoever reads sees what stands there, and whoever commits
+has committed there too. Which statement does what is in the SQLite adapter; nothing there knows of git."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from backstory.adapters.blocking import run_blocking
+from backstory.adapters.stores.gitbranch import index
+from backstory.adapters.stores.gitbranch.git import Git
+from backstory.adapters.stores.gitbranch.publishing import publish
+from backstory.adapters.stores.gitbranch.reader import Reader
+from backstory.adapters.stores.gitbranch.reference import Moved, Reference
+from backstory.adapters.stores.gitbranch.replay import replay
+from backstory.adapters.stores.gitbranch.sync import ATTEMPTS, Joined, Remote, find_remote, gave_up, join, pause
+from backstory.adapters.stores.gitbranch.tree import PROJECTS, derived_id
+from backstory.adapters.stores.sqlite.connection import Connection
+from backstory.domain.ids import ProjectId, is_ulid
+from backstory.errors import StoreBusy
+from backstory.ports.synchronisation import Synchronised
+
+T = TypeVar("T")
+
+# A write holds the local store for as long as git takes, some 30 ms, and whoever waits is not served in turn.
+BUSY_TIMEOUT = timedelta(seconds=30)
+_ATTEMPTS = 50
+
+
+class _Behind(Exception):
+    """The store stands for older commits than the refs."""
+
+
+class GitConnection(Connection):
+    """A Connection whose transactions are transactions of the ref too.
+
+    A write holds the local store's lock, brings it to the ref, does its work, puts what it committed on the ref, and
+    commits last. So a process that dies in between leaves a ref that is ahead, and the next one catches up.
+    """
+
+    def __init__(
+        self,
+        repository: Path,
+        *,
+        ref: str,
+        also: Sequence[str],
+        path: Path,
+        on_open: Callable[[sqlite3.Connection, bool], None],
+        create: bool,
+        busy_timeout: timedelta,
+        trusted: bool,
+    ) -> None:
+        def prepare(raw: sqlite3.Connection, writable: bool) -> None:
+            on_open(raw, writable)
+            index.prepare(raw, writable=writable)
+
+        super().__init__(path, on_open=prepare, create=create, busy_timeout=busy_timeout)
+        self.git = Git(repository)
+        self.reader = Reader(self.git)
+        self.reference = Reference(self.git, self.reader, ref)
+        others = [Reference(self.git, self.reader, name) for name in also if name != ref]
+        self.references = (self.reference, *others)
+        self._trusted = trusted
+
+    async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        def work(raw: sqlite3.Connection) -> T:
+            if self._stale(raw):
+                raise _Behind
+            return fn(raw)
+
+        for _ in range(_ATTEMPTS):
+            try:
+                return await super().read(work)
+            except _Behind:
+                await super().write(self.catch_up)
+        raise StoreBusy(f"{self.reference.name} is written to faster than it can be read; try again")
+
+    async def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        def work(raw: sqlite3.Connection) -> T:
+            self.catch_up(raw)
+            result = fn(raw)
+            if queue := index.take_queue(raw):
+                publish(raw, self.reference, queue, project=index.own_project(raw, self.alias))
+            return result
+
+        for _ in range(_ATTEMPTS):
+            try:
+                return await super().write(work)
+            except Moved:
+                continue  # somebody without our lock wrote in between: everything is decided anew
+        raise StoreBusy(f"{self.reference.name} is written to faster than we can; try again")
+
+    async def synchronise(self, remote: str | None, *, dry_run: bool, trusted: bool) -> Synchronised:
+        """See ``Travelling.synchronise``. The local store is not locked while the remote is waited for."""
+        await super().write(self.catch_up)
+        there = await run_blocking(lambda: find_remote(self.git, remote, self.reference.name))
+        total: Synchronised | None = None
+        for attempt in range(ATTEMPTS):
+            theirs = await run_blocking(there.fetch)
+            joined = await self._join(there, theirs, dry_run=dry_run, trusted=trusted)
+            total = joined.report if total is None else _both(total, joined.report)
+            if dry_run or joined.tip is None or joined.tip == theirs:
+                return total
+            if await run_blocking(partial(there.push, joined.tip)):
+                return replace(total, pushed=True)
+            await run_blocking(partial(pause, attempt))
+        raise gave_up(there)
+
+    async def _join(self, there: Remote, theirs: str | None, *, dry_run: bool, trusted: bool) -> Joined:
+        def work(raw: sqlite3.Connection) -> Joined:
+            self.catch_up(raw)
+            joined = join(raw, self.reference, there, theirs, dry_run=dry_run)
+            if dry_run:
+                return joined
+            problems = self.catch_up(raw, trusted=trusted)
+            if trusted:
+                index.vouch(raw)
+            return replace(joined, report=replace(joined.report, problems=tuple(problems)))
+
+        for _ in range(_ATTEMPTS):
+            try:
+                return await super().write(work)
+            except Moved:
+                continue
+        raise StoreBusy(f"{self.reference.name} is written to faster than it can be merged; try again")
+
+    async def close(self) -> None:
+        await super().close()
+        self.reader.close()
+
+    def catch_up(self, raw: sqlite3.Connection, *, trusted: bool = False) -> list[str]:
+        """Bring the store to where the refs are; first mend a ref of ours whose newest objects were removed. Tells what
+        could not be read."""
+        problems: list[str] = []
+        tip = index.known_tip(raw, self.reference.name)
+        if tip is not None and self.reader.read(f"{tip}^{{tree}}") is None:
+            self.reference.write_again(index.streams(raw, self.reference.name))
+        for reference, tip in self._stale(raw):
+            if tip is not None:
+                found = replay(raw, reference, tip, project=self.own_project(raw), trusted=trusted or self._trusted)
+                problems += found.problems
+                index.clear_queue(raw)
+        return problems
+
+    def own_project(self, raw: sqlite3.Connection) -> ProjectId | None:
+        """This repository's project: as the registry knows it, else as the ref does."""
+        return index.own_project(raw, self.alias) or self.suggested_project()
+
+    @property
+    def alias(self) -> str:
+        """By what the registry knows this repository."""
+        return f"git:{self.git.common_dir}"
+
+    def suggested_project(self) -> ProjectId | None:
+        """The project's id for a clone that has none: the first that another clone has written down, or one that every
+        clone makes of what the ref began with. None where there is no ref yet."""
+        tip = self.reference.tip()
+        if tip is None:
+            return None
+        listed = (
+            self.git.run("ls-tree", "--name-only", "--full-tree", tip, PROJECTS).decode("ascii", "replace").splitlines()
+        )
+        ids = sorted(name.removeprefix(PROJECTS).removesuffix(".json") for name in listed)
+        if known := next((name for name in ids if is_ulid(name)), None):
+            return ProjectId(known)
+        root = self.git.run("rev-list", "--max-parents=0", tip).decode("ascii").split()[-1]
+        return ProjectId(derived_id(datetime.fromtimestamp(0, UTC), "project", root))
+
+    def _stale(self, raw: sqlite3.Connection) -> list[tuple[Reference, str | None]]:
+        tips = [(reference, reference.tip()) for reference in self.references]
+        return [(reference, tip) for reference, tip in tips if tip != index.known_tip(raw, reference.name) and tip]
+
+
+def _both(before: Synchronised, now: Synchronised) -> Synchronised:
+    """What several attempts did together; what is sent counts once."""
+    return replace(
+        now,
+        received=before.received + now.received,
+        disagreements=(*before.disagreements, *now.disagreements),
+        renumbered=(*before.renumbered, *now.renumbered),
+        problems=(*before.problems, *now.problems),
+    )

@@ -1,0 +1,388 @@
+"""The local store's side: what it knows of the refs, and putting into it what stands on them.
+
+Everything here runs inside a transaction of the caller, on the tables of the SQLite store and two of our own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import replace
+
+from backstory.adapters.stores.sqlite.conversation import withdraw_showing
+from backstory.adapters.stores.sqlite.rows import (
+    COLUMNS,
+    COUNTED,
+    WRITTEN,
+    change_from_rows,
+    content_key,
+    counter_row,
+    image,
+    memory_from_image,
+    memory_from_row,
+    memory_row,
+    to_us,
+)
+from backstory.adapters.stores.sqlite.vectors import renew_vectors
+from backstory.adapters.stores.sqlite.words import index_words, unindex_words
+from backstory.domain.history import WITHHELD, Change, Edit
+from backstory.domain.ids import ChangeId, MemoryId, ProjectId
+from backstory.domain.memory import Memory, is_withheld, searchable_text
+from backstory.domain.provenance import Origin
+from backstory.domain.scope import circle
+
+_TABLES = (
+    # what stands on a ref: ``recorded`` 0 means derived from a line, not written down there yet; ``own`` was made here
+    "CREATE TABLE IF NOT EXISTS git_changes (change TEXT PRIMARY KEY, ref TEXT NOT NULL,"
+    " recorded INTEGER NOT NULL, own INTEGER NOT NULL, local INTEGER NOT NULL) WITHOUT ROWID",
+    # ``claimed`` is the origin that the ref tells of a memory, where it is not believed here
+    "CREATE TABLE IF NOT EXISTS git_memories (memory TEXT PRIMARY KEY, ref TEXT NOT NULL,"
+    " recorded INTEGER NOT NULL, claimed TEXT) WITHOUT ROWID",
+    # what git was told lately, to be told again where its objects are gone
+    "CREATE TABLE IF NOT EXISTS git_streams (seq INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL,"
+    " stream BLOB NOT NULL)",
+)
+_STREAMS = 16
+_STREAM_BYTES = 4_000_000
+# Of the connection alone: what the present transaction has committed, whoever did it.
+_QUEUE = (
+    "CREATE TEMP TABLE IF NOT EXISTS git_queue (position INTEGER PRIMARY KEY, change TEXT NOT NULL)",
+    "CREATE TEMP TRIGGER IF NOT EXISTS git_queued AFTER INSERT ON main.changes BEGIN"
+    " INSERT INTO git_queue (change) VALUES (new.id); END",
+)
+
+
+def prepare(raw: sqlite3.Connection, *, writable: bool) -> None:
+    """Make our tables. Doing it again changes nothing."""
+    there = raw.execute(
+        "SELECT count(*) FROM sqlite_master WHERE name IN ('git_changes', 'git_memories', 'git_streams')"
+    ).fetchone()
+    if there[0] < len(_TABLES) and writable:
+        for statement in _TABLES:
+            raw.execute(statement)
+    for statement in _QUEUE:
+        raw.execute(statement)
+
+
+def take_queue(raw: sqlite3.Connection) -> list[Change]:
+    """The changes that the present transaction has committed, in order; they are taken out of the queue."""
+    queued = [row[0] for row in raw.execute("SELECT change FROM git_queue ORDER BY position")]
+    if queued:
+        raw.execute("DELETE FROM git_queue")
+    return [found for change_id in queued if (found := change(raw, change_id)) is not None]
+
+
+def clear_queue(raw: sqlite3.Connection) -> None:
+    """Forget what was committed so far: it is on the ref already."""
+    raw.execute("DELETE FROM git_queue")
+
+
+def change(raw: sqlite3.Connection, change_id: str) -> Change | None:
+    """One change as the history here has it."""
+    row = raw.execute(
+        "SELECT id, at_us, author, action, reason, session, undoes, key FROM changes WHERE id = ?", (change_id,)
+    ).fetchone()
+    if row is None:
+        return None
+    rows = raw.execute("SELECT before, after FROM change_edits WHERE change = ? ORDER BY position", (change_id,))
+    edits = tuple(
+        Edit(before=None if before is None else memory_from_image(before), after=memory_from_image(after))
+        for before, after in rows
+    )
+    return change_from_rows(row, edits)
+
+
+def keep_stream(raw: sqlite3.Connection, ref: str, stream: bytes) -> None:
+    """Keep what git was told, for some writes; not the largest."""
+    if len(stream) <= _STREAM_BYTES:
+        raw.execute("INSERT INTO git_streams (ref, stream) VALUES (?, ?)", (ref, stream))
+    raw.execute("DELETE FROM git_streams WHERE seq <= (SELECT max(seq) FROM git_streams) - ?", (_STREAMS,))
+
+
+def streams(raw: sqlite3.Connection, ref: str) -> list[bytes]:
+    """What git was told lately, oldest first."""
+    return [bytes(row[0]) for row in raw.execute("SELECT stream FROM git_streams WHERE ref = ? ORDER BY seq", (ref,))]
+
+
+def known_tip(raw: sqlite3.Connection, ref: str) -> str | None:
+    """The commit that the store stands for."""
+    row = raw.execute("SELECT value FROM meta WHERE name = ?", (f"git:{ref}",)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_tip(raw: sqlite3.Connection, ref: str, tip: str | None) -> None:
+    """Remember the commit that the store stands for from now on."""
+    if tip is None:
+        raw.execute("DELETE FROM meta WHERE name = ?", (f"git:{ref}",))
+    else:
+        raw.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (f"git:{ref}", tip))
+
+
+def own_project(raw: sqlite3.Connection, alias: str) -> ProjectId | None:
+    """The project that this repository is, as the registry knows it."""
+    row = raw.execute("SELECT project FROM project_aliases WHERE alias = ?", (alias,)).fetchone()
+    return None if row is None else ProjectId(row[0])
+
+
+def adopt_project(raw: sqlite3.Connection, known_as: Iterable[str], project: ProjectId) -> None:
+    """Memories that came under another clone's id of this repository are this project's."""
+    for other in known_as:
+        rows = raw.execute(
+            f"SELECT {COLUMNS} FROM memories m JOIN git_memories g ON g.memory = m.id WHERE m.project = ?", (other,)
+        ).fetchall()
+        for row in rows if other != project else ():
+            put(raw, replace(memory_from_row(row, _tags(raw, row[0])), project=project))
+
+
+def memory(raw: sqlite3.Connection, memory_id: MemoryId) -> Memory | None:
+    """One memory as it is kept here."""
+    row = raw.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.id = ?", (memory_id,)).fetchone()
+    return None if row is None else memory_from_row(row, _tags(raw, row[0]))
+
+
+def memories_saying(raw: sqlite3.Connection, content: str, ref: str) -> list[Memory]:
+    """The memories of a ref with this text, the oldest number first."""
+    rows = raw.execute(
+        f"SELECT {COLUMNS} FROM memories m JOIN git_memories g ON g.memory = m.id AND g.ref = ? "
+        "WHERE m.content_key = ? ORDER BY m.n",
+        (ref, content_key(content)),
+    ).fetchall()
+    return [memory_from_row(row, _tags(raw, row[0])) for row in rows]
+
+
+def ref_of(raw: sqlite3.Connection, memory_id: MemoryId) -> str | None:
+    """The ref on which a memory stands; None for one that is local, or unknown."""
+    row = raw.execute("SELECT ref FROM git_memories WHERE memory = ?", (memory_id,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def claimed_origin(raw: sqlite3.Connection, memory_id: MemoryId) -> str | None:
+    """What the ref says of a memory's origin, where that is not believed here."""
+    row = raw.execute("SELECT claimed FROM git_memories WHERE memory = ?", (memory_id,)).fetchone()
+    return None if row is None or row[0] is None else str(row[0])
+
+
+def stand_on(raw: sqlite3.Connection, memory_id: MemoryId, ref: str, *, recorded: bool, claimed: str | None) -> None:
+    """Note that a memory stands on a ref; what was recorded stays so."""
+    raw.execute(
+        "INSERT INTO git_memories (memory, ref, recorded, claimed) VALUES (?, ?, ?, ?) ON CONFLICT (memory) DO UPDATE "
+        "SET recorded = max(recorded, excluded.recorded), claimed = excluded.claimed",
+        (memory_id, ref, int(recorded), claimed),
+    )
+
+
+def stand_alone(raw: sqlite3.Connection, memory_id: MemoryId) -> None:
+    """Note that a memory is local from now on."""
+    raw.execute("DELETE FROM git_memories WHERE memory = ?", (memory_id,))
+
+
+def note_change(raw: sqlite3.Connection, change: ChangeId, ref: str, *, recorded: bool, own: bool, local: bool) -> None:
+    """Note that a change stands on a ref. ``local`` says that some of it stands here alone."""
+    raw.execute(
+        "INSERT INTO git_changes (change, ref, recorded, own, local) VALUES (?, ?, ?, ?, ?) ON CONFLICT (change) "
+        "DO UPDATE SET recorded = max(recorded, excluded.recorded), own = max(own, excluded.own)",
+        (change, ref, int(recorded), int(own), int(local)),
+    )
+
+
+def knows_change(raw: sqlite3.Connection, change: ChangeId) -> bool:
+    """Whether a change is in the history here."""
+    return raw.execute("SELECT 1 FROM changes WHERE id = ?", (change,)).fetchone() is not None
+
+
+def own_changes(raw: sqlite3.Connection) -> set[str]:
+    """The changes that were made here."""
+    return {row[0] for row in raw.execute("SELECT change FROM git_changes WHERE own = 1")}
+
+
+def unrecorded(raw: sqlite3.Connection, memory_id: MemoryId) -> list[ChangeId]:
+    """The changes of a memory that were derived from lines and are not written down yet, oldest first."""
+    rows = raw.execute(
+        "SELECT c.id FROM changes c JOIN git_changes g ON g.change = c.id JOIN change_edits e ON e.change = c.id "
+        "JOIN memories m ON m.n = e.n WHERE m.id = ? AND g.recorded = 0 ORDER BY c.at_us, c.id",
+        (memory_id,),
+    )
+    return [ChangeId(row[0]) for row in rows]
+
+
+def all_unrecorded(raw: sqlite3.Connection, ref: str) -> list[ChangeId]:
+    """The changes of a ref that were derived from lines and are not written down yet, oldest first."""
+    rows = raw.execute(
+        "SELECT c.id FROM changes c JOIN git_changes g ON g.change = c.id WHERE g.recorded = 0 AND g.ref = ? "
+        "ORDER BY c.at_us, c.id",
+        (ref,),
+    )
+    return [ChangeId(row[0]) for row in rows]
+
+
+def last_decision(raw: sqlite3.Connection, memory_id: MemoryId) -> tuple[int, str]:
+    """When a memory was last changed, in microseconds since 1970, and by which change."""
+    row = raw.execute(
+        "SELECT c.at_us, c.id FROM change_edits e JOIN changes c ON c.id = e.change JOIN memories m ON m.n = e.n "
+        "WHERE m.id = ? ORDER BY c.at_us DESC, c.id DESC LIMIT 1",
+        (memory_id,),
+    ).fetchone()
+    return (int(row[0]), str(row[1])) if row else (-(1 << 62), "")
+
+
+def insert_change(raw: sqlite3.Connection, new: Change) -> None:
+    """Put a change into the history whose memories are here. A key that another change has, and a change undone that is
+    not here, are left out."""
+    taken = raw.execute("SELECT 1 FROM changes WHERE key = ?", (new.key,)).fetchone()
+    undone = raw.execute("SELECT id FROM changes WHERE id = ?", (new.undoes,)).fetchone()
+    raw.execute(
+        "INSERT INTO changes (id, at_us, author, action, reason, session, undoes, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            new.id, to_us(new.at), new.author.value, new.action.value, new.reason, new.session,
+            new.undoes if undone else None, None if taken else new.key,
+        ),
+    )  # fmt: skip
+    for position, edit in enumerate(new.edits):
+        raw.execute(
+            "INSERT INTO change_edits (change, position, n, before, after) SELECT ?, ?, n, ?, ? FROM memories "
+            "WHERE id = ?",
+            (new.id, position, image(edit.before) if edit.before else None, image(edit.after), edit.after.id),
+        )
+
+
+def put(raw: sqlite3.Connection, wanted: Memory) -> Memory:
+    """Put a memory in place of what is known of it, with its revision; counters are this store's own.
+
+    Its number is kept unless another memory has it; 0 asks for a fresh one, or the one it has.
+    """
+    known = memory(raw, wanted.id)
+    n = _number(raw, wanted, known)
+    if known is None:
+        after = replace(wanted, n=n)
+        columns = (*WRITTEN, *COUNTED)
+        raw.execute(
+            f"INSERT INTO memories ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+            (*memory_row(after), *counter_row(after)),
+        )
+        if not n:
+            after = replace(after, n=int(raw.execute("SELECT last_insert_rowid()").fetchone()[0]))
+        _put_tags(raw, after)
+        index_words(raw, after)
+    else:
+        if known.n != n:
+            renumber(raw, known, n)
+        after = replace(wanted, n=n, counters=known.counters)
+        assignments = ", ".join(f"{name} = ?" for name in WRITTEN[1:])
+        raw.execute(f"UPDATE memories SET {assignments} WHERE n = ?", (*memory_row(after)[1:], n))
+        _put_tags(raw, after)
+        if searchable_text(known) != searchable_text(after):
+            unindex_words(raw, n)
+            index_words(raw, after)
+            raw.execute("DELETE FROM vectors WHERE n = ?", (n,))
+        elif circle(known) != circle(after):
+            unindex_words(raw, n)
+            index_words(raw, after)
+            renew_vectors(raw, n)
+    if is_withheld(after):
+        withdraw_showing(raw, [after.id], because=WITHHELD)
+    return after
+
+
+def vacate(raw: sqlite3.Connection, coming: Memory, ref: str) -> None:
+    """Free the number of a memory that is about to get another one; it has a negative one until then."""
+    row = raw.execute(
+        "SELECT m.n FROM memories m JOIN git_memories g ON g.memory = m.id WHERE m.id = ? AND g.ref = ?",
+        (coming.id, ref),
+    ).fetchone()
+    if row is not None and coming.n not in (0, row[0]):
+        known = memory(raw, coming.id)
+        assert known is not None
+        renumber(raw, known, -known.n)
+
+
+def renumber(raw: sqlite3.Connection, known: Memory, n: int) -> None:
+    """Give a memory another number, with everything that hangs on it."""
+    raw.execute("PRAGMA defer_foreign_keys = ON")
+    unindex_words(raw, known.n)
+    raw.execute("UPDATE memories SET n = ? WHERE n = ?", (n, known.n))
+    for table in ("memory_tags", "memory_sessions", "change_edits"):
+        raw.execute(f"UPDATE {table} SET n = ? WHERE n = ?", (n, known.n))
+    raw.execute("UPDATE vectors SET n = ? WHERE n = ?", (n, known.n))
+    renew_vectors(raw, n)
+    index_words(raw, replace(known, n=n))
+    raw.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'memories'", (n,))
+
+
+def fresh_number(raw: sqlite3.Connection) -> int:
+    """A number that no memory here ever had."""
+    row = raw.execute("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").fetchone()
+    return (int(row[0]) if row else 0) + 1
+
+
+def highest_number_on(raw: sqlite3.Connection, ref: str) -> int:
+    """The highest number of a memory that is written down on a ref; 0 without one."""
+    row = raw.execute(
+        "SELECT max(m.n) FROM memories m JOIN git_memories g ON g.memory = m.id WHERE g.ref = ? AND g.recorded = 1",
+        (ref,),
+    ).fetchone()
+    return int(row[0] or 0)
+
+
+def vouch(raw: sqlite3.Connection) -> None:
+    """Believe what the refs say of the origins of memories."""
+    for memory_id, claimed in raw.execute(
+        "SELECT memory, claimed FROM git_memories WHERE claimed IS NOT NULL"
+    ).fetchall():
+        known = memory(raw, MemoryId(memory_id))
+        if known is not None:
+            put(raw, replace(known, origin=Origin(claimed)))
+    raw.execute("UPDATE git_memories SET claimed = NULL")
+    raw.execute("UPDATE git_changes SET own = 1 WHERE recorded = 1")
+
+
+def drop_history(raw: sqlite3.Connection, ref: str) -> None:
+    """Take out the changes that stand on a ref as a whole, to read them anew."""
+    raw.execute("PRAGMA defer_foreign_keys = ON")
+    whole = "SELECT change FROM git_changes WHERE ref = ? AND local = 0"
+    raw.execute(f"DELETE FROM change_edits WHERE change IN ({whole})", (ref,))
+    raw.execute(f"UPDATE changes SET undoes = NULL WHERE undoes IN ({whole})", (ref,))
+    raw.execute(f"DELETE FROM changes WHERE id IN ({whole})", (ref,))
+    raw.execute("DELETE FROM git_changes WHERE ref = ? AND local = 0", (ref,))
+
+
+def drop_memory(raw: sqlite3.Connection, gone: MemoryId) -> None:
+    """Take out a memory that stands on its ref no more, with all that hangs on it."""
+    row = raw.execute("SELECT n FROM memories WHERE id = ?", (gone,)).fetchone()
+    if row is not None:
+        withdraw_showing(raw, [gone], because=WITHHELD)
+        unindex_words(raw, row[0])
+        for table in ("memory_tags", "memory_sessions", "change_edits", "vectors", "memories"):
+            raw.execute(f"DELETE FROM {table} WHERE n = ?", (row[0],))
+    stand_alone(raw, gone)
+
+
+def memories_on(raw: sqlite3.Connection, ref: str) -> set[MemoryId]:
+    """The ids of the memories that stand on a ref."""
+    return {MemoryId(row[0]) for row in raw.execute("SELECT memory FROM git_memories WHERE ref = ?", (ref,))}
+
+
+def _number(raw: sqlite3.Connection, wanted: Memory, known: Memory | None) -> int:
+    if wanted.n == 0:
+        return known.n if known else 0
+    holder = raw.execute("SELECT id FROM memories WHERE n = ? AND id <> ?", (wanted.n, wanted.id)).fetchone()
+    if holder is None:
+        return wanted.n
+    written = raw.execute("SELECT recorded FROM git_memories WHERE memory = ?", (holder[0],)).fetchone()
+    if written is not None and written[0]:
+        return known.n if known is not None and known.n > 0 else fresh_number(raw)
+    other = memory(raw, MemoryId(holder[0]))
+    assert other is not None
+    renumber(raw, other, max(fresh_number(raw), wanted.n + 1))
+    return wanted.n
+
+
+def _put_tags(raw: sqlite3.Connection, after: Memory) -> None:
+    raw.execute("DELETE FROM memory_tags WHERE n = ?", (after.n,))
+    raw.executemany(
+        "INSERT INTO memory_tags (n, position, tag) VALUES (?, ?, ?)",
+        [(after.n, position, tag) for position, tag in enumerate(after.tags)],
+    )
+
+
+def _tags(raw: sqlite3.Connection, n: int) -> tuple[str, ...]:
+    return tuple(tag for (tag,) in raw.execute("SELECT tag FROM memory_tags WHERE n = ? ORDER BY position", (n,)))

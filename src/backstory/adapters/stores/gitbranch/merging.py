@@ -1,0 +1,271 @@
+"""Two histories of one ref become one: the same in whichever clone it happens.
+
+The union of all changes, and of all lines. Where both sides decided about one memory, the newer decision stands, and a
+change that says so is added; where both gave one number to two memories, the later memory gets another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from backstory.adapters.stores.gitbranch.git import FALLBACK_EMAIL, FALLBACK_NAME
+from backstory.adapters.stores.gitbranch.publishing import appended, replaced
+from backstory.adapters.stores.gitbranch.reference import Commit, File, Reference
+from backstory.adapters.stores.gitbranch.tree import (
+    CHANGES,
+    DELETIONS,
+    change_path,
+    derived_id,
+    digest,
+    is_day_file,
+    placed,
+    text_of,
+)
+from backstory.codecs.change import decode_change, encode_change
+from backstory.codecs.logfmt import parse_line, parse_lines, render_lines
+from backstory.domain.history import Action, Author, Change, Edit
+from backstory.domain.ids import ChangeId, MemoryId
+from backstory.domain.memory import Deleted, Memory
+from backstory.errors import InputError
+from backstory.ports.synchronisation import Disagreement, Renumbered
+
+_NEWER = "changed in two clones; the newer change stands, and this is the other one before it"
+_NUMBER = "two clones had given its number to two memories"
+_AFTER = timedelta(microseconds=1)  # so that a merge is newer than what it merges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """The newest image of a memory on one side, and the change that made it."""
+
+    image: Memory
+    at: datetime
+    change: ChangeId
+
+
+@dataclass(slots=True)
+class Side:
+    """What one history has that the other has not."""
+
+    files: dict[str, File]
+    changes: list[Change] = field(default_factory=list)
+    heads: dict[MemoryId, _Head] = field(default_factory=dict)
+    added: dict[MemoryId, tuple[datetime, str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A commit that joins two histories, its time, and what had to be decided."""
+
+    commit: Commit
+    at: int
+    received: int
+    sent: int
+    disagreements: Sequence[Disagreement]
+    renumbered: Sequence[Renumbered]
+
+
+def merge(reference: Reference, ours: str, theirs: str, base: str | None, *, highest: int) -> Merge:
+    """Join two commits, neither of which contains the other. ``highest`` is the highest number on our side."""
+    one, other = _side(reference, base, ours), _side(reference, base, theirs)
+    for side, rest in ((one, other), (other, one)):
+        _read_changes(reference, side, rest)
+    highest = max([highest, *(n for side in (one, other) for _, _, n in side.added.values())])
+    decided, disagreements, renumbered = _decide(one, other, highest)
+    contents = _Contents(reference, base, one, other)
+    contents.join(_live_lines(one, other, decided))
+    for change in decided:
+        contents.settle(change, [side.heads[change.edits[0].after.id] for side in (one, other)
+                                 if change.edits[0].after.id in side.heads])  # fmt: skip
+    first, second = sorted((ours, theirs), key=lambda commit: (reference.committed_at(commit), commit))
+    return Merge(
+        commit=Commit(
+            message=f"memory: merge {len(one.changes)} and {len(other.changes)} changes\n" if first == ours else
+            f"memory: merge {len(other.changes)} and {len(one.changes)} changes\n",
+            who=f"{FALLBACK_NAME} <{FALLBACK_EMAIL}>",
+            parents=(first, second),
+            files=contents.against(first),
+        ),
+        at=max(reference.committed_at(ours), reference.committed_at(theirs)),
+        received=len(other.changes),
+        sent=len(one.changes),
+        disagreements=disagreements,
+        renumbered=renumbered,
+    )  # fmt: skip
+
+
+def changes_between(reference: Reference, old: str | None, new: str) -> int:
+    """How many changes a commit has that an earlier one has not."""
+    files = reference.files_between(old, new)
+    return sum(file.path.startswith(CHANGES) and file.old is None for file in files)
+
+
+def _side(reference: Reference, base: str | None, tip: str) -> Side:
+    return Side(files={file.path: file for file in reference.files_between(base, tip)})
+
+
+def _read_changes(reference: Reference, side: Side, rest: Side) -> None:
+    names = [
+        file.new
+        for path, file in side.files.items()
+        if path.startswith(CHANGES) and file.new is not None and path not in rest.files
+    ]
+    for data in reference.contents(names):
+        try:
+            change = decode_change(data.decode("utf-8", "replace"))
+        except InputError:
+            continue  # it travels as it is; whoever reads it will say so
+        side.changes.append(change)
+        for edit in change.edits:
+            _note(side, change, edit)
+
+
+def _note(side: Side, change: Change, edit: Edit) -> None:
+    memory_id = edit.after.id
+    if edit.before is None and memory_id not in side.added:
+        side.added[memory_id] = (change.at, change.id, edit.after.n)
+    head = side.heads.get(memory_id)
+    if head is None or (head.image.revision, head.at, head.change) < (edit.after.revision, change.at, change.id):
+        side.heads[memory_id] = _Head(image=edit.after, at=change.at, change=change.id)
+
+
+def _decide(one: Side, other: Side, highest: int) -> tuple[list[Change], list[Disagreement], list[Renumbered]]:
+    """The changes that settle what the two sides do not agree on, in the order of the memories' ids."""
+    numbers = _fresh_numbers(one, other, highest)
+    decided, disagreements, renumbered = [], [], []
+    for memory_id in sorted({*(one.heads.keys() & other.heads.keys()), *numbers}):
+        heads = [side.heads[memory_id] for side in (one, other) if memory_id in side.heads]
+        heads.sort(key=lambda head: (head.at, head.change))
+        older, newer = heads[0], heads[-1]
+        n = numbers.get(memory_id, min(head.image.n for head in heads))
+        differ = not _says_the_same(older.image, newer.image)
+        if not differ and all(head.image.n == n for head in heads):
+            continue
+        after = replace(newer.image, n=n, revision=max(head.image.revision for head in heads) + 1)
+        at = newer.at + _AFTER
+        decided.append(
+            Change(
+                id=ChangeId(derived_id(at, "merge", memory_id, *(head.change for head in heads), str(n))),
+                at=at,
+                author=Author.SYSTEM,
+                action=Action.UPDATE,
+                edits=(Edit(before=older.image, after=after),),
+                reason=_NEWER if differ else _NUMBER,
+            )
+        )
+        if differ:
+            disagreements.append(
+                Disagreement(memory=memory_id, n=n, kept=newer.image.content, set_aside=older.image.content)
+            )
+        if memory_id in numbers:
+            renumbered.append(Renumbered(memory=memory_id, old=newer.image.n, new=n))
+    return decided, disagreements, renumbered
+
+
+def _fresh_numbers(one: Side, other: Side, highest: int) -> dict[MemoryId, int]:
+    """New numbers for the later of two memories that have the same one."""
+    first_with = {n: (at, change, memory_id) for memory_id, (at, change, n) in one.added.items()}
+    losers = []
+    for memory_id, (at, change, n) in other.added.items():
+        rival = first_with.get(n)
+        if rival is not None and rival[2] != memory_id:
+            losers.append(max(rival, (at, change, memory_id)))
+    return {memory_id: highest + nth for nth, (_, _, memory_id) in enumerate(sorted(losers), start=1)}
+
+
+def _says_the_same(one: Memory, other: Memory) -> bool:
+    if isinstance(one.status, Deleted) and isinstance(other.status, Deleted):
+        return True
+    return replace(one, n=0, revision=0, counters=other.counters, times=other.times) == replace(other, n=0, revision=0)
+
+
+def _live_lines(one: Side, other: Side, decided: Sequence[Change]) -> Counter[str]:
+    """How often a line must be there at least: once for each memory that has it."""
+    images = {memory_id: head.image for side in (one, other) for memory_id, head in side.heads.items()}
+    images |= {change.edits[0].after.id: change.edits[0].after for change in decided}
+    return Counter(line.digest for image in images.values() if (line := placed(image)) is not None)
+
+
+class _Contents:
+    """The files of the merge, as far as they differ from the base."""
+
+    def __init__(self, reference: Reference, base: str | None, one: Side, other: Side) -> None:
+        self._reference = reference
+        self._base = base
+        self._one = one
+        self._other = other
+        self._files: dict[str, bytes | None] = {}
+
+    def join(self, needed: Counter[str]) -> None:
+        """Put together what both sides have done."""
+        for path in sorted({*self._one.files, *self._other.files}):
+            one, other = self._one.files.get(path), self._other.files.get(path)
+            if one is None or other is None or one.new == other.new:
+                file = one or other
+                assert file is not None
+                self._files[path] = None if file.new is None else self._reference.contents([file.new])[0]
+            else:
+                self._files[path] = self._both(path, one, other, needed)
+
+    def settle(self, change: Change, heads: Sequence[_Head]) -> None:
+        """Write down a decision, and leave just the line it leads to."""
+        self._files[change_path(change)] = encode_change(change).encode()
+        wanted = placed(change.edits[0].after)
+        for line in (placed(head.image) for head in heads):
+            if line is not None and (wanted is None or line.digest != wanted.digest):
+                self._files[line.path], _ = replaced(self._file(line.path), line.digest, None)
+        if wanted is not None:
+            standing = {digest(line.text) for line in parse_lines(text_of(self._file(wanted.path)))}
+            if wanted.digest not in standing:
+                self._files[wanted.path] = appended(self._file(wanted.path), [wanted.text])
+
+    def against(self, parent: str) -> Mapping[str, bytes | None]:
+        """The files that differ from a parent's."""
+        standing = self._reference.reader.read_all([f"{parent}:{path}" for path in self._files])
+        return {
+            path: data
+            for (path, data), found in zip(self._files.items(), standing, strict=True)
+            if data != (None if found is None else found.data)
+        }
+
+    def _file(self, path: str) -> bytes | None:
+        return self._files[path] if path in self._files else self._reference.file(self._base, path)
+
+    def _both(self, path: str, one: File, other: File, needed: Counter[str]) -> bytes | None:
+        old, ours, theirs = (self._content(name) for name in (one.old, one.new, other.new))
+        if is_day_file(path) or path == DELETIONS:
+            return joined_lines(old, ours, theirs, needed=needed if path != DELETIONS else Counter())
+        present = sorted(data for data in (ours, theirs) if data is not None)
+        return present[0] if present else None
+
+    def _content(self, name: str | None) -> bytes | None:
+        return None if name is None else self._reference.contents([name])[0]
+
+
+def joined_lines(base: bytes | None, one: bytes | None, other: bytes | None, *, needed: Counter[str]) -> bytes:
+    """A file of lines that both sides changed: what either added, without what either removed.
+
+    A line that both added is one, except where more memories have it. Records in the order of their times, whatever is
+    no record after them; so the order of the two does not matter.
+    """
+    before, *after = (Counter(_texts(data)) for data in (base, one, other))
+    lines: Counter[str] = Counter()
+    for text in {*after[0], *after[1]}:
+        old = before[text]
+        added = max(0, *(side[text] - old for side in after))
+        removed = max(0, *(old - side[text] for side in after))
+        lines[text] = max(old + added - removed, min(needed[digest(text)], after[0][text] + after[1][text]))
+    return render_lines(sorted(lines.elements(), key=_by_time)).encode("utf-8", "surrogateescape")
+
+
+def _texts(data: bytes | None) -> Iterable[str]:
+    return (line.text for line in parse_lines(text_of(data)))
+
+
+def _by_time(text: str) -> tuple[bool, str, str]:
+    line = parse_line(text)
+    ts = line.record.ts if line.record else line.deletion.ts if line.deletion else None
+    return ts is None, ts or "", text

@@ -1,0 +1,119 @@
+"""Reading objects and refs through one git process that stays, so that a look at the ref costs no new process."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from backstory.adapters.stores.gitbranch.git import Git, environment
+from backstory.errors import StoreDamaged, StoreUnavailable
+
+_BATCH = 200  # requests under way at once; their names and answers must fit the pipes, or both sides would wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object:
+    """One object as git keeps it."""
+
+    name: str
+    type: str
+    data: bytes
+
+
+class Reader:
+    """Objects by name. Used by one thread at a time. The process starts at the first use and ends with ``close``."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def read(self, name: str) -> Object | None:
+        """The object that a name such as ``refs/memory/agent^{commit}`` or ``COMMIT:path`` means; None without one."""
+        return self.read_all([name])[0]
+
+    def read_all(self, names: Sequence[str]) -> list[Object | None]:
+        """The objects of many names, in order."""
+        try:
+            return self._ask(names)
+        except (BrokenPipeError, EOFError):
+            self.close()  # it was killed, or the repository went away: one more try shows which
+        try:
+            return self._ask(names)
+        except (BrokenPipeError, EOFError) as error:
+            raise self._why() from error
+
+    def close(self) -> None:
+        """End the process. Calling twice is fine; the next read starts another."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        process.wait()
+
+    def _ask(self, names: Sequence[str]) -> list[Object | None]:
+        process = self._running()
+        assert process.stdin is not None
+        found: list[Object | None] = []
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            request = "".join(f"{name}\n" for name in batch).encode("utf-8", "surrogateescape")
+            writer = threading.Thread(target=_send, args=(process, request)) if len(batch) > 1 else None
+            if writer is None:
+                _send(process, request)
+            else:
+                writer.start()
+            found += [self._answer(process, name) for name in batch]
+            if writer is not None:
+                writer.join()
+        return found
+
+    def _answer(self, process: subprocess.Popen[bytes], name: str) -> Object | None:
+        assert process.stdout is not None
+        head = process.stdout.readline()
+        if not head.endswith(b"\n"):
+            raise EOFError
+        words = head.decode("utf-8", "surrogateescape").split()
+        if len(words) != 3 or not words[2].isdigit():
+            return None  # "NAME missing", and the like
+        size = int(words[2])
+        data = process.stdout.read(size + 1)
+        if len(data) != size + 1:
+            raise StoreDamaged(f"git could not read the object {words[0]} ({name}); `git fsck` says more")
+        return Object(name=words[0], type=words[1], data=data[:-1])
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        import os
+
+        if self._process is not None and self._owner == os.getpid():
+            return self._process
+        self._process, self._owner = None, os.getpid()  # a forked child shares no process with its parent
+        command = self._git.command("cat-file", "--batch")
+        try:
+            self._process = subprocess.Popen(
+                command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise StoreUnavailable("git is not installed, or not on the PATH") from error
+        return self._process
+
+    def _why(self) -> StoreUnavailable | StoreDamaged:
+        self.close()
+        try:
+            self._git.run("rev-parse", "--git-dir")
+        except (StoreUnavailable, StoreDamaged) as error:
+            return error
+        return StoreUnavailable(f"git could not read the repository at {self._git.folder}")
+
+
+def _send(process: subprocess.Popen[bytes], request: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # whoever reads the answers finds out
+        process.stdin.write(request)
+        process.stdin.flush()
