@@ -18,7 +18,10 @@ from bench.report import Unavailable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchStore:
-    """One kind of store. ``make`` prepares one in a folder and gives a text from which ``open`` opens it anywhere.
+    """One kind of store. ``make`` prepares one in a folder and gives a text from which ``open`` opens it anywhere, and
+    ``settings`` the environment in which a command does.
+
+    ``settle`` does what the store would do by itself within some minutes of a large import.
 
     ``kill_server`` kills what stands behind it, as a power cut would, and ``start_server`` starts that again; both None
     where a store has no process of its own.
@@ -26,6 +29,8 @@ class BenchStore:
 
     make: Callable[[Path], str]
     open: Callable[[str], Backend]
+    settings: Callable[[str], dict[str, str]]
+    settle: Callable[[str], None] = lambda location: None
     kill_server: Callable[[], None] | None = None
     start_server: Callable[[], None] | None = None
 
@@ -38,6 +43,10 @@ def _open_sqlite(location: str) -> Backend:
     from backstory.adapters.stores.sqlite.store import open_sqlite
 
     return open_sqlite(Path(location))
+
+
+def _sqlite_settings(location: str) -> dict[str, str]:
+    return {"BACKSTORY_STORE": f"sqlite://{location}"}
 
 
 def _make_postgres(folder: Path) -> str:
@@ -54,6 +63,22 @@ def _open_postgres(location: str) -> Backend:
 
     schema, _, dsn = location.partition(" ")
     return open_postgres(dsn, schema=schema)
+
+
+def _postgres_settings(location: str) -> dict[str, str]:
+    from psycopg.conninfo import conninfo_to_dict
+
+    schema, _, dsn = location.partition(" ")
+    parts = conninfo_to_dict(dsn)
+    address = f"postgresql://{parts['user']}@/{parts['dbname']}?host={parts['host']}"
+    return {"BACKSTORY_STORE": address, "BACKSTORY_STORE_SCHEMA": schema}
+
+
+def _analyse_postgres(location: str) -> None:
+    """Let the planner know the sizes of the tables, as autovacuum would after a minute."""
+    from backstory.testing.postgres import postgres_for_tests
+
+    postgres_for_tests().run("ANALYZE")
 
 
 def _kill_postgres() -> None:
@@ -91,10 +116,19 @@ def _open_git(location: str) -> Backend:
     return open_git(Path(location) / "repository", index=Path(location) / "index.db")
 
 
+def _git_settings(location: str) -> dict[str, str]:
+    return {"BACKSTORY_STORE": f"git://{Path(location) / 'repository'}"}
+
+
 STORES = {
-    "sqlite": BenchStore(make=_make_sqlite, open=_open_sqlite),
+    "sqlite": BenchStore(make=_make_sqlite, open=_open_sqlite, settings=_sqlite_settings),
     "postgres": BenchStore(
-        make=_make_postgres, open=_open_postgres, kill_server=_kill_postgres, start_server=_start_postgres
+        make=_make_postgres,
+        open=_open_postgres,
+        settings=_postgres_settings,
+        settle=_analyse_postgres,
+        kill_server=_kill_postgres,
+        start_server=_start_postgres,
     ),
-    "git": BenchStore(make=_make_git, open=_open_git),
+    "git": BenchStore(make=_make_git, open=_open_git, settings=_git_settings),
 }

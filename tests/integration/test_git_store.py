@@ -32,6 +32,7 @@ from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.errors import InputError, StoreUnavailable
 from backstory.ports.backend import Backend
+from backstory.ports.upkeep import Severity
 from backstory.testing.fakes import FULL_MEMORY, ORCHARD, START, sample_memory
 
 BUNDLE = Path(__file__).parents[3] / "shared" / "seed-stores" / "git-memory" / "git-memory.bundle"
@@ -248,6 +249,17 @@ def test_a_branch_of_that_name_is_readable(repository: Repository, opened: Calla
     assert contents(opened(repository.folder, also=["refs/heads/memory/agent"])) == ["on a branch"]
 
 
+def test_a_mirror_of_the_ref_adds_nothing(repository: Repository, opened: Callable[..., Backend]) -> None:
+    backend = opened(repository.folder, also=["refs/heads/memory/agent"])
+    memory = add(backend, "said once")
+    for number in range(3):
+        repository.git("update-ref", "refs/heads/memory/agent", REF)
+        assert contents(backend) == [memory.content]
+        reworded = replace(memory, content=f"said {number} times")
+        memory = commit(backend, Edit(before=memory, after=reworded), action=Action.UPDATE).edits[0].after
+    assert contents(opened(repository.folder, index="again.db", also=["refs/heads/memory/agent"])) == ["said 2 times"]
+
+
 # --- the original tool ------------------------------------------------------------------------------------------------
 
 
@@ -417,6 +429,25 @@ def test_a_ref_that_was_set_back_is_followed(repository: Repository, opened: Cal
     assert contents(backend) == ["before"]
     add(backend, "another future")
     assert contents(opened(repository.folder, index="other.db")) == ["another future", "before"]
+
+
+def test_a_ref_that_is_gone_leaves_nothing_to_be_seen_and_a_copy_aside(
+    repository: Repository, opened: Callable[..., Backend], tmp_path: Path
+) -> None:
+    backend = opened(repository.folder)
+    add(backend, "of the old repository")
+    run(backend.memories.close)
+    shutil.rmtree(repository.folder)
+    newcomer = Repository(repository.folder)
+    again = opened(newcomer.folder)
+    assert contents(again) == []
+    add(again, "of the new one")
+    assert contents(again) == ["of the new one"]
+    assert len(newcomer.lines()) == 1
+    [copy] = [path for path in tmp_path.glob("local.db.*") if not path.name.endswith(("-wal", "-shm"))]
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert again.upkeep is not None
+    assert [found for found in run(again.upkeep.verify, full=True) if found.severity is not Severity.NOTE] == []
 
 
 def test_a_process_killed_after_the_ref_moved_leaves_a_store_that_catches_up(
@@ -667,6 +698,21 @@ def test_memories_survive_a_collection_of_garbage_at_any_time(
     assert [*git.glob("fast_import_crash*"), *git.glob("objects/pack/*.keep"), *git.glob("objects/pack/tmp*")] == []
     repository.git("gc", "-q", "--prune=now")
     assert len(everything(opened(repository.folder, index="again.db"))) == 12
+
+
+def test_a_ref_whose_newest_objects_were_removed_is_mended_by_the_next_write(
+    repository: Repository, opened: Callable[..., Backend]
+) -> None:
+    backend = opened(repository.folder)
+    for number in range(3):
+        add(backend, f"written {number}")
+    tip = repository.git("rev-parse", REF)
+    names = (tip, f"{tip}^{{tree}}", f"{tip}:{LINES}/2026-03-02.logfmt")
+    for oid in [repository.git("rev-parse", name) for name in names]:
+        (repository.folder / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
+    add(backend, "and one more")
+    repository.git("fsck", "--strict")
+    assert len(contents(opened(repository.folder, index="again.db"))) == 4
 
 
 def test_the_first_commit_never_becomes_the_identity_of_the_repository(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -179,8 +180,10 @@ def test_both_sides_of_a_conflict_stay_in_the_history_and_the_newer_decision_sta
         told = {edit.after.content for change in changes for edit in change.edits}
         assert told == {"Otters eat fish", "Otters eat trout", "Otters eat crabs"}
         assert changes[0].author is Author.SYSTEM
-        assert changes[0].edits[0].before is not None
-        assert changes[0].edits[0].before.content == "Otters eat trout"
+        assert changes[0].edits[0].after.content == "Otters eat crabs"
+        assert changes[1].edits[0].before is not None
+        assert changes[1].edits[0].before.content == "Otters eat trout"
+        assert one.do(one.backend.upkeep.verify, full=True) == [] if one.backend.upkeep else True
     [now] = here.memories()
     here.reword(now, "Otters eat anything", minutes=20)
     here.sync()
@@ -313,6 +316,17 @@ def test_a_store_that_stays_where_it_is_says_so() -> None:
     backend = open_memory_store()
     with pytest.raises(InputError, match="no remote"):
         anyio.run(Synchronise(backend).with_remote)
+
+
+def test_the_command_says_what_to_do_where_the_store_is_none_of_git(tmp_path: Path) -> None:
+    env = {**os.environ, "BACKSTORY_HOME": str(tmp_path / "home"), "BACKSTORY_EMBEDDER_PROVIDER": "none"}
+    done = subprocess.run(
+        [sys.executable, "-m", "backstory", "sync", "--store", f"sqlite://{tmp_path}/memory.db"],
+        cwd=tmp_path, env=env, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "has no remote to exchange memories with" in done.stderr
+    assert "git store" in done.stderr
 
 
 def test_many_clones_at_once_lose_nothing(clone: Callable[..., Clone], tmp_path: Path, remote: Path) -> None:

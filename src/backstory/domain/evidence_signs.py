@@ -85,19 +85,18 @@ def read_signs(
     """
     idf = {term.token: term.weight * statistics.idf(term.token) for term in terms}
     mass = sum(idf.values()) or 1.0
-    mean_length = statistics.mean_length
     pieces = Counter(item.passage.message for item in loaded)
     runs = _runs(loaded)
-    words = [_bm25(item.held, item.length, mean_length, idf) for item in loaded]
-    near, far = _joined(loaded, runs, reach=1), _joined(loaded, runs, reach=_FAR)
-    in_session = _held_in_sessions(loaded)
+    words = [_bm25(item.held, item.length, statistics.mean_length, idf) for item in loaded]
+    far = _words_far(loaded, runs, statistics.mean_length, idf)
+    near = _joined(loaded, runs, reach=1)
+    in_session = {session: _mass(held, idf) / mass for session, held in _held_in_sessions(loaded).items()}
     phrases = phrases_of([term.token for term in terms])
     signs = []
     for place, item in enumerate(loaded):
-        passage, follows = item.passage, place > runs[place].start
-        held, known = near[place].held, _known(loaded, _window(runs[place], place, reach=1), cosines)
-        is_user = passage.role is Role.USER
-        answered = follows and is_user and "?" in loaded[place - 1].passage.text
+        passage, held = item.passage, near[place]
+        known = [cosines[n] for n in _numbers(loaded, _window(runs[place], place, reach=1)) if n in cosines]
+        follows, is_user = place > runs[place].start, passage.role is Role.USER
         signs.append(
             PassageSigns(
                 passage=passage.number,
@@ -105,33 +104,25 @@ def read_signs(
                 session=passage.session,
                 follows=follows,
                 words=words[place],
-                words_far=_bm25(far[place].held, far[place].length, (2 * _FAR + 1) * mean_length, idf),
-                coverage=sum(idf[token] for token in held) / mass,
-                session_words=sum(idf[token] for token in in_session[passage.session]) / mass,
-                together=_together(phrases, item, idf) / mass,
+                words_far=far[place],
+                coverage=_mass(held, idf) / mass,
+                session_words=in_session[passage.session],
+                together=_together(phrases, item, idf) / mass if len(item.held) > 1 else 0.0,
                 cosine=cosines.get(passage.number),
                 cosine_around=sum(known) / len(known) if known else None,
                 speaker=float(speaker.fits(passage)),
                 date=0.0 if date is None else date.fit(passage.at),
                 user=float(is_user),
-                asked=words[place - 1] if answered else 0.0,
+                asked=words[place - 1] if is_user and follows and _asks(loaded[place - 1]) else 0.0,
                 dated=float(detail.time and tells_time(passage.text)),
                 counted=float(detail.number and tells_number(passage.text)),
                 length=math.log2(pieces[passage.message]),
                 brief=max(0.0, 1.0 - item.length / _BRIEF_TOKENS),
-                matched=tuple(term.token for term in terms if term.token in held),
+                matched=tuple(term.token for term in terms if term.token in held) if held else (),
                 telling=any(token not in SMALL_TALK for token in held),
             )
         )
     return signs
-
-
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    """What a passage and those around it hold together."""
-
-    held: dict[str, int]
-    length: int
 
 
 def _runs(loaded: Sequence[LoadedPassage]) -> list[range]:
@@ -146,17 +137,26 @@ def _window(run: range, place: int, *, reach: int) -> range:
     return range(max(run.start, place - reach), min(run.stop, place + reach + 1))
 
 
-def _joined(loaded: Sequence[LoadedPassage], runs: Sequence[range], *, reach: int) -> list[_Joined]:
-    """Each passage with up to ``reach`` before and after it in its run."""
-    total = [0, *accumulate(item.length for item in loaded)]
-    windows = [_window(run, place, reach=reach) for place, run in enumerate(runs)]
-    joined = [_Joined({}, total[window.stop] - total[window.start]) for window in windows]
+def _joined(loaded: Sequence[LoadedPassage], runs: Sequence[range], *, reach: int) -> list[dict[str, int]]:
+    """What each passage holds together with up to ``reach`` before and after it in its run."""
+    joined: list[dict[str, int]] = [{} for _ in loaded]
     for place, item in enumerate(loaded):
-        for other in windows[place] if item.held else ():  # most hold nothing
-            held = joined[other].held
+        for other in _window(runs[place], place, reach=reach) if item.held else ():  # many hold nothing
+            held = joined[other]
             for token, count in item.held.items():
                 held[token] = held.get(token, 0) + count
     return joined
+
+
+def _words_far(
+    loaded: Sequence[LoadedPassage], runs: Sequence[range], mean_length: float, idf: Mapping[str, float]
+) -> list[float]:
+    total = [0, *accumulate(item.length for item in loaded)]
+    words = []
+    for place, held in enumerate(_joined(loaded, runs, reach=_FAR)):
+        window = _window(runs[place], place, reach=_FAR)
+        words.append(_bm25(held, total[window.stop] - total[window.start], (2 * _FAR + 1) * mean_length, idf))
+    return words
 
 
 def _held_in_sessions(loaded: Sequence[LoadedPassage]) -> defaultdict[SessionId, set[str]]:
@@ -166,18 +166,25 @@ def _held_in_sessions(loaded: Sequence[LoadedPassage]) -> defaultdict[SessionId,
     return held
 
 
-def _known(
-    loaded: Sequence[LoadedPassage], window: Iterable[int], cosines: Mapping[PassageNumber, float]
-) -> list[float]:
-    numbers = [loaded[place].passage.number for place in window]
-    return [cosines[number] for number in numbers if number in cosines]
+def _numbers(loaded: Sequence[LoadedPassage], places: range) -> list[PassageNumber]:
+    return [item.passage.number for item in loaded[places.start : places.stop]]
+
+
+def _asks(item: LoadedPassage) -> bool:
+    return "?" in item.passage.text
+
+
+def _mass(held: Iterable[str], idf: Mapping[str, float]) -> float:
+    return sum([idf[token] for token in held])
 
 
 def _together(phrases: Sequence[Phrase], item: LoadedPassage, idf: Mapping[str, float]) -> float:
     found = said_together(phrases, item.passage.text, item.held)
-    return sum(idf[phrase.first] + idf[phrase.second] for phrase in found) / 2.0
+    return sum(idf[first] + idf[second] for first, second in found) / 2.0
 
 
 def _bm25(held: Mapping[str, int], length: int, mean_length: float, idf: Mapping[str, float]) -> float:
+    if not held:
+        return 0.0
     norm = BM25_K1 * (1.0 - BM25_B + BM25_B * (length / mean_length if mean_length else 1.0))
     return sum(idf[token] * count * (BM25_K1 + 1.0) / (count + norm) for token, count in held.items())

@@ -3,8 +3,10 @@ has committed there too. Which statement does what is in the SQLite adapter; not
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -26,6 +28,7 @@ from backstory.errors import StoreBusy
 from backstory.ports.synchronisation import Synchronised
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 # A write holds the local store for as long as git takes, some 30 ms, and whoever waits is not served in turn.
 BUSY_TIMEOUT = timedelta(seconds=30)
@@ -119,7 +122,8 @@ class GitConnection(Connection):
                 return joined
             problems = self.catch_up(raw, trusted=trusted)
             if trusted:
-                index.vouch(raw)
+                index.vouch(raw, self.reference.name)
+                self.catch_up(raw)
             return replace(joined, report=replace(joined.report, problems=tuple(problems)))
 
         for _ in range(_ATTEMPTS):
@@ -138,10 +142,12 @@ class GitConnection(Connection):
         could not be read."""
         problems: list[str] = []
         tip = index.known_tip(raw, self.reference.name)
-        if tip is not None and self.reader.read(f"{tip}^{{tree}}") is None:
+        if tip is not None and self.reader.read(f"{tip}^{{tree}}") is None and self.reference.names(tip):
             self.reference.write_again(index.streams(raw, self.reference.name))
         for reference, tip in self._stale(raw):
-            if tip is not None:
+            if tip is None:
+                self._let_go(raw, reference)
+            else:
                 found = replay(raw, reference, tip, project=self.own_project(raw), trusted=trusted or self._trusted)
                 problems += found.problems
                 index.clear_queue(raw)
@@ -171,9 +177,25 @@ class GitConnection(Connection):
         root = self.git.run("rev-list", "--max-parents=0", tip).decode("ascii").split()[-1]
         return ProjectId(derived_id(datetime.fromtimestamp(0, UTC), "project", root))
 
+    def _let_go(self, raw: sqlite3.Connection, reference: Reference) -> None:
+        """The ref is gone, or this is another repository than before: nothing of the old one is shown here any more.
+
+        What the local store knew may be the only copy, so the store is copied first.
+        """
+        tip = index.known_tip(raw, reference.name) or ""
+        aside = self.path.with_name(f"{self.path.name}.{tip[:12]}")
+        with closing(sqlite3.connect(self.path)) as source, closing(sqlite3.connect(aside)) as copy:
+            source.backup(copy)
+        aside.chmod(0o600)
+        log.warning("event=ref_gone ref=%s was=%s copy=%s", reference.name, tip, aside)
+        index.drop_history(raw, reference.name)
+        for gone in index.memories_on(raw, reference.name):
+            index.drop_memory(raw, gone)
+        index.set_tip(raw, reference.name, None)
+
     def _stale(self, raw: sqlite3.Connection) -> list[tuple[Reference, str | None]]:
         tips = [(reference, reference.tip()) for reference in self.references]
-        return [(reference, tip) for reference, tip in tips if tip != index.known_tip(raw, reference.name) and tip]
+        return [(reference, tip) for reference, tip in tips if tip != index.known_tip(raw, reference.name)]
 
 
 def _both(before: Synchronised, now: Synchronised) -> Synchronised:

@@ -6,7 +6,6 @@ Everything here runs inside a transaction of the caller, on the tables of the SQ
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import replace
 
 from backstory.adapters.stores.sqlite.conversation import withdraw_showing
@@ -28,16 +27,16 @@ from backstory.adapters.stores.sqlite.words import index_words, unindex_words
 from backstory.domain.history import WITHHELD, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId
 from backstory.domain.memory import Memory, is_withheld, searchable_text
-from backstory.domain.provenance import Origin
 from backstory.domain.scope import circle
 
 _TABLES = (
     # what stands on a ref: ``recorded`` 0 means derived from a line, not written down there yet; ``own`` was made here
     "CREATE TABLE IF NOT EXISTS git_changes (change TEXT PRIMARY KEY, ref TEXT NOT NULL,"
     " recorded INTEGER NOT NULL, own INTEGER NOT NULL, local INTEGER NOT NULL) WITHOUT ROWID",
-    # ``claimed`` is the origin that the ref tells of a memory, where it is not believed here
+    # ``head`` is the revision of its newest image there; ``claimed`` is the origin that the ref tells of it, where that
+    # is not believed here
     "CREATE TABLE IF NOT EXISTS git_memories (memory TEXT PRIMARY KEY, ref TEXT NOT NULL,"
-    " recorded INTEGER NOT NULL, claimed TEXT) WITHOUT ROWID",
+    " recorded INTEGER NOT NULL, head INTEGER NOT NULL, claimed TEXT) WITHOUT ROWID",
     # what git was told lately, to be told again where its objects are gone
     "CREATE TABLE IF NOT EXISTS git_streams (seq INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL,"
     " stream BLOB NOT NULL)",
@@ -124,16 +123,6 @@ def own_project(raw: sqlite3.Connection, alias: str) -> ProjectId | None:
     return None if row is None else ProjectId(row[0])
 
 
-def adopt_project(raw: sqlite3.Connection, known_as: Iterable[str], project: ProjectId) -> None:
-    """Memories that came under another clone's id of this repository are this project's."""
-    for other in known_as:
-        rows = raw.execute(
-            f"SELECT {COLUMNS} FROM memories m JOIN git_memories g ON g.memory = m.id WHERE m.project = ?", (other,)
-        ).fetchall()
-        for row in rows if other != project else ():
-            put(raw, replace(memory_from_row(row, _tags(raw, row[0])), project=project))
-
-
 def memory(raw: sqlite3.Connection, memory_id: MemoryId) -> Memory | None:
     """One memory as it is kept here."""
     row = raw.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.id = ?", (memory_id,)).fetchone()
@@ -162,13 +151,28 @@ def claimed_origin(raw: sqlite3.Connection, memory_id: MemoryId) -> str | None:
     return None if row is None or row[0] is None else str(row[0])
 
 
-def stand_on(raw: sqlite3.Connection, memory_id: MemoryId, ref: str, *, recorded: bool, claimed: str | None) -> None:
+def stand_on(
+    raw: sqlite3.Connection, memory_id: MemoryId, ref: str, *, recorded: bool, head: int, claimed: str | None
+) -> None:
     """Note that a memory stands on a ref; what was recorded stays so."""
     raw.execute(
-        "INSERT INTO git_memories (memory, ref, recorded, claimed) VALUES (?, ?, ?, ?) ON CONFLICT (memory) DO UPDATE "
-        "SET recorded = max(recorded, excluded.recorded), claimed = excluded.claimed",
-        (memory_id, ref, int(recorded), claimed),
+        "INSERT INTO git_memories (memory, ref, recorded, head, claimed) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (memory) DO UPDATE "
+        "SET recorded = max(recorded, excluded.recorded), head = excluded.head, claimed = excluded.claimed",
+        (memory_id, ref, int(recorded), head, claimed),
     )
+
+
+def record(raw: sqlite3.Connection, memory_id: MemoryId) -> None:
+    """Note that a memory is written down on its ref."""
+    raw.execute("UPDATE git_memories SET recorded = 1 WHERE memory = ?", (memory_id,))
+
+
+def head_of(raw: sqlite3.Connection, memory_id: MemoryId) -> int:
+    """The revision of a memory's newest image on its ref; 0 without one. Here it may have a higher one: histories that
+    were joined are one line here."""
+    row = raw.execute("SELECT head FROM git_memories WHERE memory = ?", (memory_id,)).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def stand_alone(raw: sqlite3.Connection, memory_id: MemoryId) -> None:
@@ -216,10 +220,10 @@ def all_unrecorded(raw: sqlite3.Connection, ref: str) -> list[ChangeId]:
 
 
 def last_decision(raw: sqlite3.Connection, memory_id: MemoryId) -> tuple[int, str]:
-    """When a memory was last changed, in microseconds since 1970, and by which change."""
+    """The change that made a memory what it is here, and its time in microseconds since 1970."""
     row = raw.execute(
         "SELECT c.at_us, c.id FROM change_edits e JOIN changes c ON c.id = e.change JOIN memories m ON m.n = e.n "
-        "WHERE m.id = ? ORDER BY c.at_us DESC, c.id DESC LIMIT 1",
+        "WHERE m.id = ? ORDER BY json_extract(e.after, '$.revision') DESC, c.at_us DESC, c.id DESC LIMIT 1",
         (memory_id,),
     ).fetchone()
     return (int(row[0]), str(row[1])) if row else (-(1 << 62), "")
@@ -323,16 +327,38 @@ def highest_number_on(raw: sqlite3.Connection, ref: str) -> int:
     return int(row[0] or 0)
 
 
-def vouch(raw: sqlite3.Connection) -> None:
-    """Believe what the refs say of the origins of memories."""
-    for memory_id, claimed in raw.execute(
-        "SELECT memory, claimed FROM git_memories WHERE claimed IS NOT NULL"
-    ).fetchall():
-        known = memory(raw, MemoryId(memory_id))
-        if known is not None:
-            put(raw, replace(known, origin=Origin(claimed)))
-    raw.execute("UPDATE git_memories SET claimed = NULL")
-    raw.execute("UPDATE git_changes SET own = 1 WHERE recorded = 1")
+def vouch(raw: sqlite3.Connection, ref: str) -> None:
+    """Believe what a ref says of the origins of memories; the next replay, which reads all of it, will."""
+    raw.execute("UPDATE git_changes SET own = 1 WHERE recorded = 1 AND ref = ?", (ref,))
+    set_tip(raw, ref, None)
+
+
+def make_one_line(raw: sqlite3.Connection, memory_id: MemoryId, *, last: ChangeId | None) -> None:
+    """Let the history of a memory be one line that leads to what is here, each edit beginning where the one before it
+    ended; on the ref it may have branches. ``last`` is the change that counts; None keeps the order."""
+    known = memory(raw, memory_id)
+    if known is None:
+        return
+    rows = raw.execute(
+        "SELECT e.change, e.position, e.before IS NULL, e.after, c.at_us FROM change_edits e "
+        "JOIN changes c ON c.id = e.change WHERE e.n = ?",
+        (known.n,),
+    ).fetchall()
+    edits = [(row[0], row[1], bool(row[2]), memory_from_image(row[3]), int(row[4])) for row in rows]
+    if last is None:
+        edits.sort(key=lambda edit: edit[3].revision)
+    else:
+        edits.sort(key=lambda edit: (edit[0] == last, not edit[2], edit[4], edit[0]))
+    before: Memory | None = None
+    for revision, (change_id, position, _, after, _) in enumerate(edits, start=1):
+        standing = replace(known if revision == len(edits) else after, n=known.n, revision=revision)
+        raw.execute(
+            "UPDATE change_edits SET before = ?, after = ? WHERE change = ? AND position = ?",
+            (None if before is None else image(before), image(standing), change_id, position),
+        )
+        before = standing
+    if before is not None:
+        raw.execute("UPDATE memories SET revision = ? WHERE n = ?", (before.revision, known.n))
 
 
 def drop_history(raw: sqlite3.Connection, ref: str) -> None:
@@ -373,6 +399,7 @@ def _number(raw: sqlite3.Connection, wanted: Memory, known: Memory | None) -> in
     other = memory(raw, MemoryId(holder[0]))
     assert other is not None
     renumber(raw, other, max(fresh_number(raw), wanted.n + 1))
+    make_one_line(raw, other.id, last=None)
     return wanted.n
 
 

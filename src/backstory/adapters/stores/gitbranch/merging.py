@@ -32,7 +32,7 @@ from backstory.domain.memory import Deleted, Memory
 from backstory.errors import InputError
 from backstory.ports.synchronisation import Disagreement, Renumbered
 
-_NEWER = "changed in two clones; the newer change stands, and this is the other one before it"
+_NEWER = "changed in two clones; the newer change stands"
 _NUMBER = "two clones had given its number to two memories"
 _AFTER = timedelta(microseconds=1)  # so that a merge is newer than what it merges
 

@@ -73,8 +73,7 @@ def write_down_found(raw: sqlite3.Connection, reference: Reference) -> None:
         draft.write_down(change)
         index.note_change(raw, change.id, reference.name, recorded=True, own=False, local=False)
         for edit in change.edits:
-            index.stand_on(raw, edit.after.id, reference.name, recorded=True,
-                           claimed=index.claimed_origin(raw, edit.after.id))  # fmt: skip
+            index.record(raw, edit.after.id)
     draft.added.update(change.id for change in found)
     written = reference.commit(draft.commit(found))
     index.set_tip(raw, reference.name, written.commit)
@@ -93,7 +92,7 @@ def _portion(raw: sqlite3.Connection, reference: Reference, change: Change) -> t
             vouched = vouched and claimed is None
             before = None if stands_on is None or edit.before is None else _with_origin(edit.before, claimed)
             edits.append(Edit(before=before, after=_with_origin(edit.after, claimed)))
-            index.stand_on(raw, edit.after.id, reference.name, recorded=True, claimed=claimed)
+            index.stand_on(raw, edit.after.id, reference.name, recorded=True, head=edit.after.revision, claimed=claimed)
         elif stands_on is not None and edit.before is not None:
             status = Deleted(since=change.at, reason=UNSHARED)
             edits.append(replace(edit, after=replace(edit.before, status=status, revision=edit.after.revision)))

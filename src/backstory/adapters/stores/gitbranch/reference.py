@@ -77,6 +77,13 @@ class Reference:
         found = self.reader.read(f"{self.name}^{{commit}}")
         return None if found is None else found.name
 
+    def names(self, commit: str) -> bool:
+        """Whether the ref names a commit, which need not be there."""
+        try:
+            return self.git.line("rev-parse", "--verify", "--quiet", self.name) == commit
+        except GitFailed:
+            return False
+
     def files_between(self, old: str | None, new: str) -> list[File]:
         """Every file that differs, in the order of their paths; without ``old`` every file of ``new``."""
         if old is None:

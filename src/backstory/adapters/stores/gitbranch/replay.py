@@ -86,6 +86,8 @@ class _Replay:
         self.own = index.own_changes(raw)
         self.known_as: set[str] = set()
         self.settled: dict[MemoryId, Memory] = {}
+        self.last: dict[MemoryId, str] = {}
+        self.claims: dict[tuple[ChangeId, MemoryId], Origin] = {}
         self.expected: Counter[str] = Counter()
         self.by_digest: defaultdict[str, list[MemoryId]] = defaultdict(list)
 
@@ -98,8 +100,8 @@ class _Replay:
         self._take_lines(files)
         for gone in before - set(self.settled):
             index.drop_memory(self.raw, gone)
-        if self.project is not None:
-            index.adopt_project(self.raw, self.known_as, self.project)
+        for memory_id, last in self.last.items():
+            index.make_one_line(self.raw, memory_id, last=ChangeId(last))
 
     def _projects(self) -> set[str]:
         tree = self.reference.reader.read(f"{self.tip}:{PROJECTS.rstrip('/')}")
@@ -123,11 +125,12 @@ class _Replay:
                 if elsewhere and edit.before is not None and not self.anew:
                     self._expect(edit.before, -1)
         newest = {memory_id: self._newest(memory_id, images) for memory_id, images in candidates.items()}
-        for image, change_id in newest.values():  # two may have exchanged numbers, or one left its number to another
-            if change_id is not None:
+        for image, _, is_new in newest.values():  # two may have exchanged numbers, or one left its number to another
+            if is_new:
                 index.vacate(self.raw, image, self.reference.name)
-        for image, change_id in newest.values():
-            self._settle(image, change_id)
+        self.last |= {memory_id: index.last_decision(self.raw, memory_id)[1] for memory_id in newest}
+        for image, change_id, is_new in newest.values():
+            self._settle(image, change_id if is_new else None)
         for change in changes:
             if not index.knows_change(self.raw, change.id):
                 index.insert_change(self.raw, change)
@@ -143,31 +146,37 @@ class _Replay:
                 self.found.problems.append(f"{file.path}: {error}")
 
     def _here(self, change: Change) -> Change:
-        """A change with this repository's project under the id it has here."""
-        edits = tuple(
-            Edit(before=None if edit.before is None else self._placed_here(edit.before),
-                 after=self._placed_here(edit.after))
-            for edit in change.edits
-        )  # fmt: skip
-        return replace(change, edits=edits)
+        """A change as it counts here: with this repository's project under the id it has here, and with no more trust
+        than the change deserves."""
+        believed = self.trusted or change.id in self.own
+        edits = []
+        for edit in change.edits:
+            before = None if edit.before is None else self._image_here(edit.before, believed=believed)
+            after = self._image_here(edit.after, believed=believed)
+            if after.origin is not edit.after.origin:
+                self.claims[change.id, after.id] = edit.after.origin
+            edits.append(Edit(before=before, after=after))
+        return replace(change, edits=tuple(edits))
 
-    def _placed_here(self, memory: Memory) -> Memory:
-        if self.project is None or memory.project not in self.known_as:
-            return memory
-        return replace(memory, project=self.project)
+    def _image_here(self, image: Memory, *, believed: bool) -> Memory:
+        if self.project is not None and image.project in self.known_as:
+            image = replace(image, project=self.project)
+        if believed or trust(image.origin) <= trust(Origin.PEER):
+            return image
+        here = index.memory(self.raw, image.id)
+        known = here is not None and here.content == image.content
+        return replace(image, origin=here.origin if here is not None and known else Origin.PEER)
 
-    def _newest(
-        self, memory_id: MemoryId, images: list[tuple[int, int, str, Memory]]
-    ) -> tuple[Memory, ChangeId | None]:
-        """The image that counts (of the highest revision the newest decision), and the change it is from; None for the
-        one that is here."""
+    def _newest(self, memory_id: MemoryId, images: list[tuple[int, int, str, Memory]]) -> tuple[Memory, ChangeId, bool]:
+        """The image that counts, of the highest revision the newest decision; the change it is from; and whether it is
+        new here."""
         revision, at, change_id, image = max(images, key=lambda item: item[:3])
         current = None if self.anew else self._current(memory_id)
         if current is not None:
-            here = (current.revision, *index.last_decision(self.raw, memory_id))
+            here = (index.head_of(self.raw, memory_id), *index.last_decision(self.raw, memory_id))
             if here > (revision, at, change_id):
-                return current, None
-        return image, ChangeId(change_id)
+                return current, ChangeId(here[2]), False
+        return image, ChangeId(change_id), True
 
     def _current(self, memory_id: MemoryId) -> Memory | None:
         """A memory of this ref as it is known here."""
@@ -185,21 +194,20 @@ class _Replay:
         if stands_on is not None and here is not None and not self.anew:
             self._expect(here, -1)
         if change_id is None:
-            index.stand_on(self.raw, image.id, self.reference.name, recorded=True,
-                           claimed=index.claimed_origin(self.raw, image.id))  # fmt: skip
+            index.record(self.raw, image.id)
         else:
-            image = self._believed(image, here, change_id)
+            image = self._believed(image, change_id)
         self._expect(image, 1)
 
-    def _believed(self, image: Memory, here: Memory | None, change_id: str) -> Memory:
-        claimed = None
-        if not (self.trusted or change_id in self.own) and trust(image.origin) > trust(Origin.PEER):
-            known = here.origin if here is not None and here.content == image.content else Origin.PEER
-            if known is not image.origin:
-                claimed, image = image.origin.value, replace(image, origin=known)
+    def _believed(self, image: Memory, change_id: ChangeId) -> Memory:
+        claimed = self.claims.get((change_id, image.id))
         stored = index.put(self.raw, image)
-        index.stand_on(self.raw, image.id, self.reference.name, recorded=True, claimed=claimed)
+        index.stand_on(
+            self.raw, image.id, self.reference.name, recorded=True, head=image.revision,
+            claimed=None if claimed is None else claimed.value,
+        )  # fmt: skip
         self.settled[image.id] = stored
+        self.last[image.id] = change_id
         return stored
 
     def _expect(self, memory: Memory, count: int) -> None:
@@ -322,11 +330,12 @@ class _Replay:
     def _derive(self, edit: Edit, action: Action, *, at: datetime, reason: str | None = None) -> None:
         stored = index.put(self.raw, edit.after)
         self.settled[stored.id] = stored
-        index.stand_on(self.raw, stored.id, self.reference.name, recorded=False, claimed=None)
+        index.stand_on(self.raw, stored.id, self.reference.name, recorded=False, head=stored.revision, claimed=None)
         change = found_change(replace(edit, after=stored), action, at=at, reason=reason)
         if not index.knows_change(self.raw, change.id):
             index.insert_change(self.raw, change)
         index.note_change(self.raw, change.id, self.reference.name, recorded=False, own=False, local=False)
+        self.last[stored.id] = change.id
 
     def _time(self, text: str | None) -> datetime:
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -19,6 +19,7 @@ from backstory.domain.evidence_passages import PassageLimits
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
 
 _Raw = psycopg.Connection[Any]  # Any: rows hold whatever a statement selects
+T = TypeVar("T")
 
 _SESSION = "id, project, host, directory, parent, title, created_us, updated_us, deleted_us"
 _MESSAGE = "id, session, role, agent, model, created_us, completed_us, removed_us"
@@ -33,6 +34,10 @@ class PostgresConversations:
         self._connection = connection
         self._limits = limits
 
+    async def _write(self, fn: Callable[[_Raw], T]) -> T:
+        """Every write here may run twice, so one whose outcome a lost connection left open is made again."""
+        return await self._connection.write(fn, again=fn)
+
     async def put_session(self, session: Session) -> None:
         statement = (
             f"INSERT INTO sessions AS known ({_SESSION}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
@@ -45,7 +50,7 @@ class PostgresConversations:
             session.id, session.project, session.host, session.directory, session.parent, session.title,
             to_us(session.created_at), to_us(session.updated_at), to_us_or_none(session.deleted_at),
         )  # fmt: skip
-        await self._connection.write(lambda raw: raw.execute(statement, row))
+        await self._write(lambda raw: raw.execute(statement, row))
 
     async def session(self, session_id: SessionId) -> Session | None:
         statement = f"SELECT {_SESSION} FROM sessions WHERE tenant = {TENANT} AND id = %s"
@@ -76,7 +81,7 @@ class PostgresConversations:
             )
             unindex(raw, "message", storable(*(m.id for m in messages if m.removed_at is not None)))
 
-        await self._connection.write(work)
+        await self._write(work)
 
     async def put_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
         def work(raw: _Raw) -> None:
@@ -84,7 +89,7 @@ class PostgresConversations:
             _put_parts(raw, [(part, message, session)])
             index_told(raw, parts=storable(part.id), messages=(), limits=self._limits)
 
-        await self._connection.write(work)
+        await self._write(work)
 
     async def mark_removed(self, message: MessageId, *, at: datetime) -> None:
         statement = f"UPDATE messages SET removed_us = coalesce(removed_us, %s) WHERE tenant = {TENANT} AND id = %s"
@@ -94,7 +99,7 @@ class PostgresConversations:
             raw.execute(statement, storable(to_us(at), message))
             unindex(raw, "message", storable(message))
 
-        await self._connection.write(work)
+        await self._write(work)
 
     async def remove_part(self, part: PartId) -> None:
         def work(raw: _Raw) -> None:
@@ -102,7 +107,7 @@ class PostgresConversations:
             raw.execute(f"DELETE FROM parts WHERE tenant = {TENANT} AND id = %s", storable(part))
             unindex(raw, "part", storable(part))
 
-        await self._connection.write(work)
+        await self._write(work)
 
     async def messages(self, session_id: SessionId, *, limit: int = 1000, offset: int = 0) -> list[Message]:
         statement = (
@@ -145,13 +150,13 @@ class PostgresConversations:
             )
             return _blocks(raw, row[:1])[0]
 
-        return await self._connection.write(work)
+        return await self._write(work)
 
     async def withdraw_block(self, message: MessageId, *, because: str) -> None:
         statement = (
             f"UPDATE recall_blocks SET text = '', shown = '[]', silent = %s WHERE tenant = {TENANT} AND message = %s"
         )
-        await self._connection.write(lambda raw: raw.execute(statement, storable(because, message)))
+        await self._write(lambda raw: raw.execute(statement, storable(because, message)))
 
     async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:
         wanted = storable(*messages)
@@ -192,14 +197,14 @@ class PostgresConversations:
             assert stored is not None
             return stored
 
-        return await self._connection.write(work)
+        return await self._write(work)
 
     async def snapshot(self, session_id: SessionId) -> FrozenSnapshot | None:
         return await self._connection.read(lambda raw: _snapshot(raw, session_id))
 
     async def thaw_snapshot(self, session_id: SessionId) -> None:
         statement = f"DELETE FROM snapshots WHERE tenant = {TENANT} AND session = %s"
-        await self._connection.write(lambda raw: raw.execute(statement, storable(session_id)))
+        await self._write(lambda raw: raw.execute(statement, storable(session_id)))
 
 
 def withdraw_showing(raw: _Raw, memories: Sequence[MemoryId], *, because: str) -> None:

@@ -104,7 +104,7 @@ class PostgresEvidenceIndex:
                 (model.name, model.dimension, list(packed), list(packed.values())),
             ).rowcount
 
-        return await self._connection.write(work)
+        return await self._connection.write(work, again=work)
 
     async def vector_counts(self) -> Mapping[str, int]:
         statement = f"SELECT model, count(*) FROM passage_vectors WHERE tenant = {TENANT} GROUP BY model"
@@ -124,14 +124,15 @@ class PostgresEvidenceIndex:
             f"UNION SELECT session FROM passages WHERE tenant = {TENANT}"
         )
         for (session,) in await self._connection.read(lambda raw: raw.execute(statement).fetchall()):
-            await self._connection.write(partial(index_session, session=session, limits=self._limits))
+            work = partial(index_session, session=session, limits=self._limits)
+            await self._connection.write(work, again=work)
 
         def finish(raw: _Raw) -> int:
             mark_current(raw)
             row = raw.execute(f"SELECT count(*) FROM passages WHERE tenant = {TENANT}").fetchone()
             return 0 if row is None else int(row[0])
 
-        return await self._connection.write(finish)
+        return await self._connection.write(finish, again=finish)
 
     def _cosines(
         self, raw: _Raw, vector: Vector, clause: Where, model: EmbeddingModel, limit: int

@@ -104,7 +104,7 @@ def open_schema(raw: _Raw, address: Address, *, create: bool, timeout: timedelta
     Another program's schema and newer formats are refused before anything is written.
     """
     read_only = _check_server(raw)
-    version = _check_identity(raw, address)
+    version = check_identity(raw, address)
     if version == 0 and not create:
         raise StoreUnavailable(f"there is no store at {address.location}")
     behind = version < migrations.latest_version()
@@ -124,7 +124,7 @@ def _check_server(raw: _Raw) -> bool:
     return bool(read_only)
 
 
-def _check_identity(raw: _Raw, address: Address) -> int:
+def check_identity(raw: _Raw, address: Address) -> int:
     """The schema's format version; 0 where there is none or an empty one. Never writes."""
     tables = raw.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace"
@@ -170,7 +170,7 @@ def _add_pgvector(raw: _Raw, address: Address, *, timeout: timedelta) -> None:
 @contextlib.contextmanager
 def _changing_the_schema(raw: _Raw, address: Address, *, timeout: timedelta) -> Iterator[None]:
     with raw.transaction():
-        raw.execute(settings(address, vector_schema=_installed(raw)[0], timeout=timeout))
+        raw.execute(settings(address, vector_schema=installed_pgvector(raw)[0], timeout=timeout))
         raw.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, address.schema))
         raw.execute("SET LOCAL statement_timeout TO 0")  # an index over a million rows takes its time
         yield
@@ -178,7 +178,7 @@ def _changing_the_schema(raw: _Raw, address: Address, *, timeout: timedelta) -> 
 
 def _prepare_pgvector(raw: _Raw, address: Address, *, read_only: bool, timeout: timedelta) -> Server:
     """Use pgvector where it is installed, whoever did so and when; do without it where not."""
-    schema, version = _installed(raw)
+    schema, version = installed_pgvector(raw)
     options = sql.Identifier(address.schema, "schema_options")
     query = sql.SQL("SELECT 1 FROM {} WHERE name = %s").format(options)
     ready = raw.execute(query, (migrations.PGVECTOR,)).fetchone() is not None
@@ -193,7 +193,7 @@ def _prepare_pgvector(raw: _Raw, address: Address, *, read_only: bool, timeout: 
     )
 
 
-def _installed(raw: _Raw) -> tuple[str | None, tuple[int, ...]]:
+def installed_pgvector(raw: _Raw) -> tuple[str | None, tuple[int, ...]]:
     """The schema and the version of pgvector in this database."""
     row = raw.execute(
         "SELECT s.nspname, e.extversion FROM pg_extension e JOIN pg_namespace s ON s.oid = e.extnamespace"

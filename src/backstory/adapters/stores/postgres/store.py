@@ -8,6 +8,7 @@ from backstory.adapters.stores.postgres.connection import TIMEOUT, Connection
 from backstory.adapters.stores.postgres.conversation import PostgresConversations
 from backstory.adapters.stores.postgres.evidence import PostgresEvidenceIndex
 from backstory.adapters.stores.postgres.memories import PostgresMemories
+from backstory.adapters.stores.postgres.ocpg.connection import LinkedConnection
 from backstory.adapters.stores.postgres.projects import PostgresProjects
 from backstory.adapters.stores.postgres.vectors import PostgresVectorIndex
 from backstory.adapters.stores.postgres.words import PostgresTextIndex, reindex_if_stale
@@ -23,17 +24,19 @@ def open_postgres(
     create: bool = True,
     passages: PassageLimits | None = None,
     timeout: timedelta = TIMEOUT,
+    ocpg: bool = True,
 ) -> Backend:
     """A backend over the tables in ``schema``, of which it sees the rows of ``tenant``.
 
     The server is reached, and the schema made if ``create``, at the first use. ``dsn`` is a URL or a "key=value"
     string of libpq; what it leaves open comes from PGHOST, PGPASSWORD, the password file and so on. Where it names
     several hosts, the one that takes writes is used. ``passages`` says how much of each part of a message can be
-    searched; ``timeout`` bounds each connect, statement and wait for a lock. Raises ConfigError for a ``dsn`` that is
-    none.
+    searched; ``timeout`` bounds each connect, statement and wait for a lock. With ``ocpg``, an ocpg database that is
+    found beside our schema is kept in step with it. Raises ConfigError for a ``dsn`` that is none.
     """
     limits = passages or PassageLimits()
-    connection = Connection(dsn, on_open=reindex_if_stale, schema=schema, tenant=tenant, create=create, timeout=timeout)
+    linked = LinkedConnection if ocpg else Connection
+    connection = linked(dsn, on_open=reindex_if_stale, schema=schema, tenant=tenant, create=create, timeout=timeout)
     return Backend(
         memories=PostgresMemories(connection),
         text=PostgresTextIndex(connection),

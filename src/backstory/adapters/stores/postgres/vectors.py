@@ -87,7 +87,11 @@ class PostgresVectorIndex:
         for item in vectors:
             check_length(item.vector, model)
         packed = {(item.id, item.revision): (pack(item.vector), item.words) for item in vectors}
-        stored = await self._connection.write(lambda raw: _put(raw, packed, model))
+
+        def work(raw: _Raw) -> set[tuple[MemoryId, int]]:
+            return _put(raw, packed, model)
+
+        stored = await self._connection.write(work, again=work)
         if stored and self._connection.has_vector:
             await self._keep_indexed(model)
         return sum((item.id, item.revision) in stored for item in vectors)

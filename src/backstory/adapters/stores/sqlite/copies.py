@@ -25,44 +25,57 @@ _BESIDE = ("-wal", "-shm", "-journal")
 _RETRY_S = 0.01
 
 Prepare = Callable[[sqlite3.Connection, bool], None]
+Meanwhile = Callable[[], None]
 
 
 def back_up(store: Path, to: Path, *, overwrite: bool) -> int:
     """What ``StoreUpkeep.backup`` promises."""
     target = Path(os.path.realpath(to))
-    _check_target(store, target, overwrite=overwrite)
-    with in_our_words(store), _temporary(target) as partial:
+    check_target(store, target, overwrite=overwrite)
+    with in_our_words(store), temporary_beside(target) as partial:
         with closing(open_to_look(store)) as raw:
             check_identity(raw, store)
             _copy_whole(raw, partial)
-        _check_copy(partial, of=store)
-        _check_target(store, target, overwrite=overwrite)
+        check_copy(partial, of=store)
+        check_target(store, target, overwrite=overwrite)
         partial.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     return target.stat().st_size
 
 
 def restore(
-    store: Path, source: Path, *, stamp: str, limits: PassageLimits, prepare: Prepare, patience: timedelta
+    store: Path,
+    source: Path,
+    *,
+    stamp: str,
+    limits: PassageLimits,
+    prepare: Prepare,
+    patience: timedelta,
+    adapt: Callable[[Path], Meanwhile] | None = None,
 ) -> Restored:
     """What ``StoreUpkeep.restore`` promises. ``stamp`` ends the name of the replaced store; ``prepare`` brings what is
-    derived up to date; other processes' writes are waited for at most ``patience``."""
+    derived up to date; other processes' writes are waited for at most ``patience``.
+
+    ``adapt`` may change the checked copy, and says what else has to be done while nobody else can write to the store;
+    if that raises, the store stays as it was.
+    """
     real = Path(os.path.realpath(store))
     if real.exists() and source.exists() and source.samefile(real):
         raise InputError("the backup is the store itself", field="path")
     with in_our_words(store):
         _check_replaceable(real)
-    with in_our_words(source), _temporary(real) as copy:
-        _take_over(source, copy, limits=limits, prepare=prepare)
+    with in_our_words(source), temporary_beside(real) as copy:
+        take_over(source, copy, limits=limits, prepare=prepare)
         with in_our_words(store):
-            return _bring_in(copy, real, stamp=stamp, patience=patience)
+            meanwhile = _nothing if adapt is None else adapt(copy)
+            return _bring_in(copy, real, stamp=stamp, patience=patience, meanwhile=meanwhile)
 
 
 # --- a copy -----------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def _temporary(target: Path) -> Iterator[Path]:
+def temporary_beside(target: Path) -> Iterator[Path]:
     """A name beside ``target`` for a file that only its owner may read; whatever is there at the end is removed."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -80,10 +93,11 @@ def _copy_whole(raw: sqlite3.Connection, to: Path) -> None:
     with closing(sqlite3.connect(to, isolation_level=None)) as copy:
         raw.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
-    _sync(to)
+    sync(to)
 
 
-def _check_copy(copy: Path, *, of: Path) -> None:
+def check_copy(copy: Path, *, of: object) -> None:
+    """Raise StoreDamaged where SQLite finds a fault in a copy."""
     with closing(open_to_look(copy)) as raw:
         said = [str(row[0]) for row in raw.execute("PRAGMA integrity_check(3)")]
     if said != ["ok"]:
@@ -92,12 +106,13 @@ def _check_copy(copy: Path, *, of: Path) -> None:
         )
 
 
-def _check_target(store: Path, target: Path, *, overwrite: bool) -> None:
+def check_target(store: Path | None, target: Path, *, overwrite: bool) -> None:
+    """Raise InputError where a backup may not be written; ``store`` is the file that is copied, if it is one."""
     if target.is_dir():
         raise InputError(f"{target} is a folder; name a file in it", field="path")
     if not target.exists():
         return
-    if store.exists() and target.samefile(store):
+    if store is not None and store.exists() and target.samefile(store):
         raise InputError("a backup cannot take the place of the store itself", field="path")
     if not overwrite:
         raise InputError(f"{target} is there already", field="path", hint="name another file, or add --force")
@@ -105,7 +120,8 @@ def _check_target(store: Path, target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target} is a store in use: there is a log beside it", field="path")
 
 
-def _sync(file: Path) -> None:
+def sync(file: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
     handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -113,7 +129,7 @@ def _sync(file: Path) -> None:
         os.close(handle)
 
 
-_sync_folder = _sync
+sync_folder = sync
 
 # --- back in ----------------------------------------------------------------------------------------------------------
 
@@ -129,7 +145,7 @@ def _check_replaceable(store: Path) -> None:
             raise SchemaTooNew(f"{error}; or move the file away before you restore") from error
 
 
-def _take_over(source: Path, copy: Path, *, limits: PassageLimits, prepare: Prepare) -> None:
+def take_over(source: Path, copy: Path, *, limits: PassageLimits, prepare: Prepare) -> None:
     """Check a backup, copy it, bring the copy's format up to date and check that again. The backup stays as it is."""
     if not source.exists():
         raise StoreUnavailable(f"there is no backup at {source}")
@@ -158,32 +174,40 @@ def _check_backup(copy: Path, source: Path, *, limits: PassageLimits, full: bool
         raise StoreDamaged(f"the backup {source} is damaged: {first.what}{where}; the store was left as it is")
 
 
-def _bring_in(copy: Path, store: Path, *, stamp: str, patience: timedelta) -> Restored:
+def _nothing() -> None:
+    """A store that is a file has nothing beside it."""
+
+
+def _bring_in(copy: Path, store: Path, *, stamp: str, patience: timedelta, meanwhile: Meanwhile) -> Restored:
     with closing(open_to_look(copy)) as raw:
         memories = int(raw.execute("SELECT count(*) FROM memories").fetchone()[0])
         messages = int(raw.execute("SELECT count(*) FROM messages").fetchone()[0])
-    kept = _free_name(store, stamp) if store.exists() else None
+    kept = free_name(store, stamp) if store.exists() else None
     if kept is None:
+        meanwhile()
         _put_in_place(copy, store)
     elif is_emptied(store):
+        meanwhile()
         _exchange(copy, store, kept=kept)
     else:
         try:
-            _overwrite(copy, store, kept=kept, patience=patience)
+            _overwrite(copy, store, kept=kept, patience=patience, meanwhile=meanwhile)
         except sqlite3.DatabaseError as error:
             if not _is_broken(error):
                 raise
+            meanwhile()
             _exchange(copy, store, kept=kept)
     return Restored(memories=memories, messages=messages, kept=kept)
 
 
-def _free_name(store: Path, stamp: str) -> Path:
+def free_name(store: Path, stamp: str) -> Path:
+    """A name beside a store under which it is kept when it is replaced."""
     base = f"{store.name}.before-restore-{stamp}"
     names = [base, *(f"{base}-{number}" for number in range(2, 100))]
     return next(store.with_name(name) for name in names if not store.with_name(name).exists())
 
 
-def _overwrite(copy: Path, store: Path, *, kept: Path, patience: timedelta) -> None:
+def _overwrite(copy: Path, store: Path, *, kept: Path, patience: timedelta, meanwhile: Meanwhile) -> None:
     """Write the copy into the store as one transaction: other processes see it as they see any other write.
 
     SQLite holds the write lock from the first page on. While it does, the store as it is now is copied to ``kept``, so
@@ -200,6 +224,7 @@ def _overwrite(copy: Path, store: Path, *, kept: Path, patience: timedelta) -> N
         elif not held:
             held = True
             _keep(store, kept)
+            meanwhile()
 
     _continue_numbers(copy, store)
     with closing(sqlite3.connect(copy, isolation_level=None)) as raw, closing(_connect(store)) as target:
@@ -218,11 +243,11 @@ def _connect(store: Path) -> sqlite3.Connection:
 
 
 def _keep(store: Path, kept: Path) -> None:
-    with _temporary(kept) as partial:
+    with temporary_beside(kept) as partial:
         with closing(open_to_look(store)) as raw:
             _copy_whole(raw, partial)
         partial.replace(kept)
-    _sync_folder(kept.parent)
+    sync_folder(kept.parent)
 
 
 def _continue_numbers(copy: Path, store: Path) -> None:
@@ -266,6 +291,6 @@ def _exchange(copy: Path, store: Path, *, kept: Path) -> None:
 
 
 def _put_in_place(copy: Path, store: Path) -> None:
-    _sync(copy)
+    sync(copy)
     copy.replace(store)
-    _sync_folder(store.parent)
+    sync_folder(store.parent)

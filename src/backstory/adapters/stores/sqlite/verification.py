@@ -10,7 +10,7 @@ from pathlib import Path
 
 from backstory.adapters.stores.sqlite import migrations
 from backstory.adapters.stores.sqlite.driver_errors import in_our_words
-from backstory.adapters.stores.sqlite.looking import MOST_FINDINGS, RESTORE, Look, apply, passes
+from backstory.adapters.stores.sqlite.looking import MOST_FINDINGS, RESTORE, Look, Rule, apply, passes
 from backstory.adapters.stores.sqlite.opening import check_identity, open_to_look
 from backstory.adapters.stores.sqlite.verified_evidence import EVIDENCE_RULES
 from backstory.adapters.stores.sqlite.verified_memories import MEMORY_RULES
@@ -18,8 +18,10 @@ from backstory.domain.evidence_passages import PassageLimits
 from backstory.errors import SchemaTooNew, StoreDamaged
 from backstory.ports.upkeep import Finding, Invariant, Severity
 
+RULES = (*MEMORY_RULES, *EVIDENCE_RULES)
 
-def verify_file(path: Path, *, full: bool, limits: PassageLimits) -> list[Finding]:
+
+def verify_file(path: Path, *, full: bool, limits: PassageLimits, rules: Sequence[Rule] = RULES) -> list[Finding]:
     """Every invariant of the store at ``path``, as of one moment. Raises StoreUnavailable where there is none."""
     with in_our_words(path):
         findings, readable = _verify_whole(path, full=full)
@@ -27,7 +29,7 @@ def verify_file(path: Path, *, full: bool, limits: PassageLimits) -> list[Findin
             with closing(open_to_look(path)) as raw:
                 raw.execute("BEGIN")
                 look = Look(raw=raw, path=path, full=full, limits=limits)
-                findings += [finding for rule in (*MEMORY_RULES, *EVIDENCE_RULES) for finding in apply(rule, look)]
+                findings += [finding for rule in rules for finding in apply(rule, look)]
     return sorted(findings, key=lambda finding: finding.invariant.number)
 
 

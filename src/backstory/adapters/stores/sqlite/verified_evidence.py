@@ -25,24 +25,26 @@ SHOWN_BY_BLOCKS = (
 
 def _evidence(look: Look) -> Iterator[str]:
     for message, role, created, session in look.raw.execute("SELECT id, role, created_us, session FROM messages"):
-        if not _is_read(role, created) or not message or not session:
+        if not is_message_read(role, created) or not message or not session:
             yield f"message {message}: cannot be read"
     for session, created, updated in look.raw.execute("SELECT id, created_us, updated_us FROM sessions"):
-        if not _is_time(created) or not _is_time(updated):
+        if not is_time(created) or not is_time(updated):
             yield f"session {session}: has times that no clock shows"
     for message, shown in look.raw.execute("SELECT message, shown FROM recall_blocks"):
-        if not _is_shown(shown):
+        if not is_shown(shown):
             yield f"block of message {message}: what it showed cannot be read"
     for session, shown in look.raw.execute("SELECT session, shown FROM snapshots"):
-        if not _is_list_of_texts(shown):
+        if not is_list_of_texts(shown):
             yield f"snapshot of session {session}: what it shows cannot be read"
 
 
-def _is_read(role: object, created: object) -> bool:
-    return role in set(Role) and _is_time(created)
+def is_message_read(role: object, created: object) -> bool:
+    """Whether a message has a role that we know, and a time."""
+    return role in set(Role) and is_time(created)
 
 
-def _is_time(value: object) -> bool:
+def is_time(value: object) -> bool:
+    """Whether a number of microseconds is a time that clocks show."""
     try:
         from_us(int(str(value)))
     except (ValueError, OverflowError):
@@ -50,7 +52,8 @@ def _is_time(value: object) -> bool:
     return True
 
 
-def _is_shown(text: object) -> bool:
+def is_shown(text: object) -> bool:
+    """Whether a JSON text says which memories a block showed."""
     try:
         for item in json.loads(str(text)):
             ShownMemory(**item)
@@ -59,7 +62,8 @@ def _is_shown(text: object) -> bool:
     return True
 
 
-def _is_list_of_texts(text: object) -> bool:
+def is_list_of_texts(text: object) -> bool:
+    """Whether a JSON text is a list of texts."""
     try:
         value = json.loads(str(text))
     except ValueError:

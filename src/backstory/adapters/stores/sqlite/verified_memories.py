@@ -65,14 +65,15 @@ def _history(look: Look) -> Iterator[str]:
         except StoreDamaged as error:
             yield f"#{n}: {error}"
             continue
-        if trouble := _trouble_with(edits, memory):
+        if trouble := trouble_in_history(edits, memory):
             yield f"#{n}: {trouble}"
 
 
-_Edits = Sequence[tuple[Memory | None, Memory]]
+Edits = Sequence[tuple[Memory | None, Memory]]
+"""Before and after of each edit of one memory, in the order of its revisions."""
 
 
-def _edits(raw: sqlite3.Connection, n: int) -> _Edits:
+def _edits(raw: sqlite3.Connection, n: int) -> Edits:
     """Before and after of each edit of a memory, in the order of its revisions."""
     rows = raw.execute("SELECT before, after FROM change_edits WHERE n = ?", (n,))
     edits = [
@@ -81,7 +82,8 @@ def _edits(raw: sqlite3.Connection, n: int) -> _Edits:
     return sorted(edits, key=lambda edit: edit[1].revision)
 
 
-def _trouble_with(edits: _Edits, memory: Memory | StoreDamaged) -> str | None:
+def trouble_in_history(edits: Edits, memory: Memory | StoreDamaged) -> str | None:
+    """What is wrong with the history of a memory, None where it leads to the memory as it is."""
     if not edits:
         return "has no history"
     if [after.revision for _, after in edits] != list(range(1, len(edits) + 1)):

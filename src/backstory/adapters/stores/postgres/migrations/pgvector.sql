@@ -92,9 +92,9 @@ CREATE FUNCTION embeddings_index(model text, dimension integer) RETURNS text LAN
 $$;
 
 -- Makes that index, by inner product as all vectors are of unit length, once the tenant has enough vectors of the model
--- to need one; tells whether it is there. Each tenant and model has its own, so that a search in one never walks through
--- another's. SECURITY DEFINER: only the owner of a table may give it an index, and a role that writes memories need not
--- be the owner. Writers of vectors wait while it is made, 1 to 2 ms for each vector; readers do not.
+-- to need one; tells whether it is there. Each tenant and model has its own, so that a search in one never walks
+-- through another's. SECURITY DEFINER: only the owner of a table may give it an index, and a role that writes memories
+-- need not be the owner. Writers of vectors wait while it is made, 1 to 2 ms for each vector; readers do not.
 CREATE FUNCTION index_embeddings(wanted_model text, wanted_dimension integer, enough bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE

@@ -1,0 +1,78 @@
+-- What keeps memories and the rows of an ocpg database in step. Run once, where such a database is found; ocpg's own
+-- tables stay as they are.
+
+-- Whose it is: its rows are one tenant's, and nobody else's. place is the schema of ocpg's tables.
+CREATE TABLE ocpg_source (
+    only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+    owner    text COLLATE "C" NOT NULL,
+    place    text NOT NULL
+);
+
+-- One row for each of ocpg's. version is its xmin as of the last look. theirs and ours are what both sides said then,
+-- texts as digests, so that it can be told which side changed what. n is NULL for a row that could not become a memory,
+-- and note says why. present is false once the row is gone; removed_here, where that was our decision.
+CREATE TABLE ocpg_links (
+    tenant       text COLLATE "C" NOT NULL DEFAULT current_setting('backstory.tenant'),
+    ocpg_id      bigint NOT NULL,
+    n            bigint,
+    version      text NOT NULL,
+    theirs       jsonb NOT NULL,
+    ours         jsonb,
+    access_count bigint NOT NULL,
+    recalled     bigint NOT NULL,
+    present      boolean NOT NULL,
+    removed_here boolean NOT NULL,
+    note         text,
+    PRIMARY KEY (tenant, ocpg_id),
+    UNIQUE (tenant, n)
+);
+
+-- Memories that were written, and not there yet. Triggers note them, so that no writer can forget, not even one that
+-- does not keep the link. A note says why a memory is left out, until it changes again.
+CREATE TABLE ocpg_pending (
+    tenant text COLLATE "C" NOT NULL DEFAULT current_setting('backstory.tenant'),
+    n      bigint NOT NULL,
+    note   text,
+    PRIMARY KEY (tenant, n)
+);
+CREATE INDEX ocpg_pending_unwritten ON ocpg_pending (tenant, n) WHERE note IS NULL;
+
+-- Sessions that a memory reached in a transaction, until it is written.
+CREATE TABLE ocpg_pending_sessions (
+    tenant  text COLLATE "C" NOT NULL DEFAULT current_setting('backstory.tenant'),
+    n       bigint NOT NULL,
+    session text COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, n, session)
+);
+
+-- SECURITY DEFINER: whoever may write memories must not fail for want of rights to these.
+CREATE FUNCTION note_for_ocpg() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    owner text := (SELECT s.owner FROM ocpg_source s);
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        IF old.tenant = owner THEN
+            INSERT INTO ocpg_pending (tenant, n) VALUES (old.tenant, old.n)
+                ON CONFLICT (tenant, n) DO UPDATE SET note = NULL;
+        END IF;
+    ELSIF new.tenant = owner THEN
+        INSERT INTO ocpg_pending (tenant, n) VALUES (new.tenant, new.n)
+            ON CONFLICT (tenant, n) DO UPDATE SET note = NULL;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER memories_noted_for_ocpg AFTER INSERT OR DELETE OR UPDATE OF revision, recalled ON memories
+    FOR EACH ROW EXECUTE FUNCTION note_for_ocpg();
+
+-- BEFORE: it also has to see a session that is there already, because a block showed it the memory.
+CREATE FUNCTION note_session_for_ocpg() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
+AS $$
+BEGIN
+    IF new.tenant = (SELECT s.owner FROM ocpg_source s) THEN
+        INSERT INTO ocpg_pending_sessions (tenant, n, session) VALUES (new.tenant, new.n, new.session)
+            ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN new;
+END $$;
+CREATE TRIGGER memory_sessions_noted_for_ocpg BEFORE INSERT ON memory_sessions
+    FOR EACH ROW EXECUTE FUNCTION note_session_for_ocpg();
