@@ -268,7 +268,8 @@ def _backend(settings: Settings, folder: Path, *, create: bool) -> Backend:
 
             repository = Path(place) if place else folder
             index = settings.git_index(shared_git_folder(repository) or repository)
-            return open_git(repository, ref=settings.store.ref, index=index, create=create, passages=passages)
+            ref, also = settings.store.ref, [name for name in settings.store.also.split() if name]
+            return open_git(repository, ref=ref, also=also, index=index, create=create, passages=passages)
         case _:
             from backstory.adapters.stores.sqlite.store import open_sqlite
 

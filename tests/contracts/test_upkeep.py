@@ -10,16 +10,11 @@ import pytest
 
 pytest.register_assert_rewrite("backstory.testing.contracts")
 
-from backstory.adapters.stores.memory import open_memory_store  # noqa: E402
-from backstory.adapters.stores.sqlite.store import open_sqlite  # noqa: E402
+from tests.stores import STORES  # noqa: E402
+
 from backstory.ports.backend import Backend  # noqa: E402
 from backstory.testing.contracts.checks import Check  # noqa: E402
 from backstory.testing.contracts.store_upkeep import STORE_UPKEEP_CHECKS  # noqa: E402
-
-STORES: dict[str, Callable[[Path], Backend]] = {
-    "memory": lambda folder: open_memory_store(),
-    "sqlite": lambda folder: open_sqlite(folder / "memory.db"),
-}
 
 
 @pytest.mark.parametrize("open_store", STORES.values(), ids=list(STORES))

@@ -14,6 +14,7 @@ from backstory.config.values import (
     api_key,
     folder,
     git_ref,
+    git_refs,
     http_url,
     schema_name,
     store_url,
@@ -80,6 +81,13 @@ class StoreSettings(Group):
         allowed="a full name such as refs/memory/agent",
         project="never",
         help="The ref that holds the memories of a `git` store.",
+    )
+    also: str = option(
+        "",
+        check=git_refs,
+        allowed="full names of refs with blanks between them",
+        project="never",
+        help="More refs whose memories a `git` store reads and does not change.",
     )
     dir: Path | None = option(
         None,

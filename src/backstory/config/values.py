@@ -134,6 +134,11 @@ def git_ref(text: str) -> str:
     return text
 
 
+def git_refs(text: str) -> str:
+    """Full names of refs, one blank between two."""
+    return " ".join(git_ref(part) for part in text.split())
+
+
 def tenant_name(text: str) -> str:
     """A name of letters, digits, dots, underscores and hyphens."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}", text):

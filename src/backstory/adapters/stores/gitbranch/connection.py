@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from backstory.adapters.blocking import run_blocking
 from backstory.adapters.stores.gitbranch import index
-from backstory.adapters.stores.gitbranch.git import Git
+from backstory.adapters.stores.gitbranch.git import Git, in_our_words
 from backstory.adapters.stores.gitbranch.publishing import publish
 from backstory.adapters.stores.gitbranch.reader import Reader
 from backstory.adapters.stores.gitbranch.reference import Moved, Reference
@@ -78,9 +78,11 @@ class GitConnection(Connection):
 
         for _ in range(_ATTEMPTS):
             try:
-                return await super().read(work)
+                with in_our_words():
+                    return await super().read(work)
             except _Behind:
-                await super().write(self.catch_up)
+                with in_our_words():
+                    await super().write(self.catch_up)
         raise StoreBusy(f"{self.reference.name} is written to faster than it can be read; try again")
 
     async def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
@@ -93,13 +95,18 @@ class GitConnection(Connection):
 
         for _ in range(_ATTEMPTS):
             try:
-                return await super().write(work)
+                with in_our_words():
+                    return await super().write(work)
             except Moved:
                 continue  # somebody without our lock wrote in between: everything is decided anew
         raise StoreBusy(f"{self.reference.name} is written to faster than we can; try again")
 
     async def synchronise(self, remote: str | None, *, dry_run: bool, trusted: bool) -> Synchronised:
         """See ``Travelling.synchronise``. The local store is not locked while the remote is waited for."""
+        with in_our_words():
+            return await self._synchronise(remote, dry_run=dry_run, trusted=trusted)
+
+    async def _synchronise(self, remote: str | None, *, dry_run: bool, trusted: bool) -> Synchronised:
         await super().write(self.catch_up)
         there = await run_blocking(lambda: find_remote(self.git, remote, self.reference.name))
         total: Synchronised | None = None

@@ -5,14 +5,15 @@ What is written and read with it is in ``reference.py`` and ``reader.py``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from backstory.errors import StoreDamaged, StoreUnavailable
+from backstory.errors import StoreUnavailable
 
 TIMEOUT_S = 30.0
 NETWORK_TIMEOUT_S = 120.0
@@ -40,10 +41,8 @@ _SETTINGS = (
 _IDENT = re.compile(r"^(.*?) ?<(.*)> \d+ [+-]\d{4}$")
 
 
-class GitFailed(StoreUnavailable):
-    """Git refused; ``stderr`` is what it said. Exit code 1 with nothing said is how it answers "no"."""
-
-    can_retry = False
+class GitFailed(Exception):
+    """Git refused; ``stderr`` is what it said. Exit code 1 is often how it answers "no". Never leaves this folder."""
 
     def __init__(self, message: str, *, stderr: str, exit_code: int) -> None:
         super().__init__(message)
@@ -100,7 +99,7 @@ class Git:
         options = (option for setting in (*_SETTINGS, *settings) for option in ("-c", setting))
         return ["git", "-C", str(self.folder), "--no-pager", "--literal-pathspecs", *options, *arguments]
 
-    def _failure(self, doing: str, stderr: bytes, exit_code: int) -> StoreUnavailable | StoreDamaged:
+    def _failure(self, doing: str, stderr: bytes, exit_code: int) -> StoreUnavailable | GitFailed:
         """What git complained about, in our words."""
         text = stderr.decode("utf-8", "replace").strip()
         if "dubious ownership" in text or "unsafe repository" in text:
@@ -120,7 +119,8 @@ class Git:
     @cached_property
     def common_dir(self) -> Path:
         """The git directory that all worktrees share. Raises StoreUnavailable outside a repository."""
-        return Path(os.path.realpath(self.folder / self.line("rev-parse", "--git-common-dir")))
+        with in_our_words():
+            return Path(os.path.realpath(self.folder / self.line("rev-parse", "--git-common-dir")))
 
     @cached_property
     def author(self) -> str:
@@ -131,6 +131,15 @@ class Git:
             found = None
         name, email = (found[1].strip(), found[2].strip()) if found else ("", "")
         return f"{name or FALLBACK_NAME} <{email or FALLBACK_EMAIL}>"
+
+
+@contextlib.contextmanager
+def in_our_words() -> Iterator[None]:
+    """Turn git's refusals into errors of ours, for whoever cannot do anything about them."""
+    try:
+        yield
+    except GitFailed as error:
+        raise StoreUnavailable(str(error)) from error
 
 
 def environment(*, remote: bool = False) -> Mapping[str, str]:

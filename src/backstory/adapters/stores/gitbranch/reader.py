@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backstory.adapters.stores.gitbranch.git import Git, environment
+from backstory.adapters.stores.gitbranch.git import Git, GitFailed, environment
 from backstory.errors import StoreDamaged, StoreUnavailable
 
 _BATCH = 200  # requests under way at once; their names and answers must fit the pipes, or both sides would wait
@@ -103,12 +103,14 @@ class Reader:
             raise StoreUnavailable("git is not installed, or not on the PATH") from error
         return self._process
 
-    def _why(self) -> StoreUnavailable | StoreDamaged:
+    def _why(self) -> StoreUnavailable:
         self.close()
         try:
             self._git.run("rev-parse", "--git-dir")
-        except (StoreUnavailable, StoreDamaged) as error:
+        except StoreUnavailable as error:
             return error
+        except GitFailed as error:
+            return StoreUnavailable(str(error))
         return StoreUnavailable(f"git could not read the repository at {self._git.folder}")
 
 
