@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from backstory.ports.conversation import ConversationStore
 from backstory.ports.evidence import EvidenceIndex
 from backstory.ports.index import TextIndex, VectorIndex
 from backstory.ports.store import MemoryStore, ProjectRegistry
-from backstory.ports.upkeep import StoreUpkeep
+
+if TYPE_CHECKING:
+    from backstory.ports.upkeep import StoreUpkeep  # 5 ms that a recall would pay for nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

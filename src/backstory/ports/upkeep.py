@@ -105,6 +105,17 @@ class StoreUpkeep(Protocol):
     Errors besides those named: StoreUnavailable and StoreBusy as in every port.
     """
 
+    async def exists(self) -> bool:
+        """Whether there is a store, or something in its place, whole or not. Makes none."""
+        ...
+
+    async def try_writing(self) -> None:
+        """Find out whether a write could begin now, of a store that exists. Nothing is written.
+
+        Raises StoreUnavailable where this process may only read, StoreBusy while others keep it.
+        """
+        ...
+
     async def verify(self, *, full: bool = False) -> list[Finding]:
         """Where an invariant does not hold, in the order of ``Invariant``; an empty list for a store that is whole.
 

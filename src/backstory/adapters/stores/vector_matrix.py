@@ -153,6 +153,20 @@ def cosines(packed: Sequence[bytes], vector: Vector) -> list[float]:
     return found
 
 
+def nearest(rows: Sequence[tuple[int, bytes]], vector: Vector, *, limit: int) -> list[tuple[int, float]]:
+    """Of rows as (number, packed unit vector) the nearest with their cosines, nearest first, then the highest number."""
+    if not rows:
+        return []
+    import numpy
+
+    numbers = numpy.fromiter((number for number, _ in rows), dtype=numpy.int64, count=len(rows))
+    similarity = numpy.asarray(cosines([packed for _, packed in rows], vector))
+    least = numpy.partition(similarity, -limit)[-limit] if limit < len(rows) else -numpy.inf
+    among = numpy.flatnonzero(similarity >= least)  # all that tie for the last place
+    order = among[numpy.lexsort((-numbers[among], -similarity[among]))][:limit]
+    return list(zip(numbers[order].tolist(), similarity[order].tolist(), strict=True))
+
+
 def _nearest_first(similarity: NDArray[np.float32]) -> NDArray[np.intp]:
     """The rows of the greatest similarity in order, at most ``_LOOK_AT_MOST``."""
     import numpy

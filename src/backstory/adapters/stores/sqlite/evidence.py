@@ -6,21 +6,18 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.passages import index_session, is_outdated, mark_current
 from backstory.adapters.stores.sqlite.rows import from_us, to_us
+from backstory.adapters.stores.vector_matrix import cosines, nearest, pack
 from backstory.domain.conversation import Role
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageLimits, PassageNumber
 from backstory.domain.ids import MessageId, SessionId
 from backstory.ports.evidence import EmbeddedPassage, PassageSearch, Sight, UnembeddedPassage
 from backstory.ports.index import affordable, check_length
 from backstory.ports.models import EmbeddingModel, Vector
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _PLACE = "created_us, message, part, position"
 _BATCH = 500  # stays below SQLite's limit of bound parameters in every build since 3.7 (999)
@@ -52,9 +49,7 @@ class SqliteEvidenceIndex:
         )
         wanted = (model.name, model.dimension, *parameters)
         rows = await self._connection.read(lambda raw: raw.execute(statement, wanted).fetchall())
-        cosines = _cosines(rows, vector)
-        nearest = sorted(cosines, key=lambda n: (-cosines[n], -n))[:limit]
-        return {n: cosines[n] for n in nearest}
+        return {PassageNumber(n): cosine for n, cosine in nearest(rows, vector, limit=limit)}
 
     async def neighbours(
         self, numbers: Sequence[PassageNumber], *, tokens: Sequence[str], reach: int = 1
@@ -71,7 +66,9 @@ class SqliteEvidenceIndex:
         def work(raw: sqlite3.Connection) -> list[tuple[Any, ...]]:
             return list(_in_batches(raw, statement, numbers, model.name, model.dimension))
 
-        return _cosines(await self._connection.read(work), vector)
+        rows = await self._connection.read(work)
+        found = zip(rows, cosines([blob for _, blob in rows], vector), strict=True)
+        return {PassageNumber(n): cosine for (n, _), cosine in found}
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[UnembeddedPassage]:
         statement = (
@@ -84,18 +81,13 @@ class SqliteEvidenceIndex:
         return [UnembeddedPassage(number=PassageNumber(n), text=text) for n, text in rows]
 
     async def put_vectors(self, vectors: Sequence[EmbeddedPassage], *, model: EmbeddingModel) -> int:
-        import numpy
-
         for item in vectors:
             check_length(item.vector, model)
         statement = (
             "INSERT OR REPLACE INTO passage_vectors (n, model, dimension, vector) "
             "SELECT n, ?, ?, ? FROM passages WHERE n = ?"
         )
-        rows = [
-            (model.name, model.dimension, numpy.asarray(item.vector, dtype="<f2").tobytes(), item.number)
-            for item in vectors
-        ]
+        rows = [(model.name, model.dimension, pack(item.vector), item.number) for item in vectors]
         return await self._connection.write(lambda raw: sum(raw.execute(statement, row).rowcount for row in rows))
 
     async def vector_counts(self) -> Mapping[str, int]:
@@ -229,15 +221,3 @@ def _in_batches(
     for start in range(0, len(numbers), _BATCH):
         batch = numbers[start : start + _BATCH]
         yield from raw.execute(statement.format(marks=", ".join("?" * len(batch))), (*first, *batch))
-
-
-def _cosines(rows: Sequence[tuple[Any, ...]], vector: Vector) -> dict[PassageNumber, float]:
-    if not rows:
-        return {}
-    import numpy
-
-    matrix: NDArray[np.float32] = numpy.frombuffer(b"".join(blob for _, blob in rows), dtype="<f2").astype(
-        numpy.float32
-    )
-    cosines = matrix.reshape(len(rows), -1) @ numpy.asarray(vector, dtype=numpy.float32)
-    return {PassageNumber(n): float(cosine) for (n, _), cosine in zip(rows, cosines, strict=True)}

@@ -38,6 +38,17 @@ def identity(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file; one that may not be looked at is there, and opening it says what is wrong."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def open_file(path: Path, *, create: bool) -> Opened:
     """Open the store, make it if it is not there and ``create``, and bring its format up to date.
 

@@ -6,11 +6,15 @@ import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backstory.adapters.blocking import run_blocking
 from backstory.adapters.stores.sqlite.connection import Connection
+from backstory.adapters.stores.sqlite.opening import is_there
 from backstory.domain.evidence_passages import PassageLimits
-from backstory.ports.upkeep import Finding, Progress, Rebuilt, Restored, Salvage
+
+if TYPE_CHECKING:
+    from backstory.ports.upkeep import Finding, Progress, Rebuilt, Restored, Salvage
 
 
 class SqliteUpkeep:
@@ -28,6 +32,12 @@ class SqliteUpkeep:
         self._limits = limits
         self._prepare = prepare
         self._patience = patience
+
+    async def exists(self) -> bool:
+        return await run_blocking(lambda: is_there(self._connection.path))
+
+    async def try_writing(self) -> None:
+        await self._connection.write(lambda raw: None)
 
     async def verify(self, *, full: bool = False) -> list[Finding]:
         from backstory.adapters.stores.sqlite.verification import verify_file
