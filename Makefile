@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test test-all golden docs bench kills clean
+.PHONY: help setup demo check format test test-all golden docs bench kills ha clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ bench: $(VENV)/.dev ## Speed and quality; figures go to the terminal
 
 kills: $(VENV)/.dev ## Kill writers 1,000 times; nothing acknowledged may be lost
 	@$(BIN)/python -m bench.kills --kills 1000
+
+ha: $(VENV)/.dev ## Kill the leader of a Patroni cluster under load; nothing acknowledged may be lost
+	@$(BIN)/python -m bench.ha
 
 clean: ## Remove the virtual environment and all caches
 	@rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

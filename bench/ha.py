@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -122,6 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> Outcome:
     _say("looking for etcd, Patroni and Postgres")
     programs = find_programs()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the cluster is taken down
     with ExitStack() as stack:
         if options.keep:
             folder = Path(tempfile.mkdtemp(prefix="backstory-ha-"))
@@ -172,7 +174,7 @@ def _round(cluster: Cluster, writers: Sequence[WriterProcess], number: int, fall
     old = cluster.wait_for_leader()
     killed_at = time.monotonic()
     old.bring_down(fall)
-    _say(f"round {number}: {fall.value} {old.name}")
+    _say(f"round {number}: {old.name} goes down ({fall.value})")
     new = cluster.wait_for_leader()
     leader_at = time.monotonic()
     went_on = _wait_until_all_write(writers, since=leader_at)

@@ -5,6 +5,7 @@ Both only note what they see and when, in seconds of the monotonic clock; judgin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.patroni_cluster import NotReady
 from tests.integration.bridge_process import BridgeProcess
 
 HOOK_EVERY_S = 0.3
@@ -113,8 +115,11 @@ class HookedSession:
         self._asking = threading.Thread(target=self._ask_on, daemon=True)
 
     def start(self) -> None:
-        """Say hello, as the plugin does, and begin."""
-        self.bridge.ask("hello", protocol=1, plugin_version="0", api=1, pid=os.getpid())
+        """Say hello, as the plugin does, and begin. Raises NotReady for a bridge that does not answer."""
+        try:
+            self.bridge.ask("hello", protocol=1, plugin_version="0", api=1, pid=os.getpid())
+        except (AssertionError, queue.Empty, OSError) as error:
+            raise NotReady(f"the bridge does not answer: {self.bridge.stderr()[-500:] or error}") from error
         self._asking.start()
 
     def stored_numbers(self) -> list[int]:
@@ -169,4 +174,5 @@ class HookedSession:
 
     def _drop(self, message: str) -> None:
         """Tell the bridge that nobody waits any more, as the plugin does."""
-        self.bridge.notify("dropped", session=_SESSION, message=message)
+        with contextlib.suppress(OSError):  # it has died, which ``end`` tells
+            self.bridge.notify("dropped", session=_SESSION, message=message)

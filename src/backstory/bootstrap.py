@@ -259,6 +259,7 @@ def _backend(settings: Settings, folder: Path, *, create: bool) -> Backend:
                 _with_password(settings.store.url, settings.store.password),
                 schema=settings.store.schema,
                 tenant=settings.store.tenant,
+                ocpg=settings.store.ocpg == "auto",
                 create=create,
                 passages=passages,
             )

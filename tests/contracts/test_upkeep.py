@@ -10,11 +10,10 @@ import pytest
 
 pytest.register_assert_rewrite("backstory.testing.contracts")
 
-from tests.stores import STORES  # noqa: E402
-
 from backstory.ports.backend import Backend  # noqa: E402
 from backstory.testing.contracts.checks import Check  # noqa: E402
 from backstory.testing.contracts.store_upkeep import STORE_UPKEEP_CHECKS  # noqa: E402
+from tests.stores import STORES  # noqa: E402
 
 
 @pytest.mark.parametrize("open_store", STORES.values(), ids=list(STORES))

@@ -32,8 +32,8 @@ def agreements(words: WordVectors, matrices: Mapping[MemoryId, bytes]) -> dict[M
     nearest = numpy.maximum.reduceat(cosines, starts, axis=0)
     answered = numpy.add.reduceat(cosines.max(axis=1), starts) / sizes
     return {
-        key: WordAgreement(nearest=tuple(map(float, row)), answered=float(mean))
-        for key, row, mean in zip(usable, nearest, answered, strict=True)
+        key: WordAgreement(nearest=tuple(row), answered=mean, words=size)
+        for key, row, mean, size in zip(usable, nearest.tolist(), answered.tolist(), sizes.tolist(), strict=True)
     }
 
 

@@ -30,6 +30,7 @@ Relevance = Literal["quiet", "balanced", "keen"]
 Selection = Literal["relevance", "recency"]
 EmbedArchive = Literal["auto", "always", "never"]
 Toolset = Literal["default", "memory-tree", "ocpg", "opencode-memory", "git-memory", "observational", "all"]
+OcpgLink = Literal["auto", "off"]
 LogLevel = Literal["error", "warning", "info", "debug"]
 
 _ADDRESS = "an http or https address without user name or password"
@@ -74,6 +75,13 @@ class StoreSettings(Group):
         allowed="letters, digits, . _ -",
         project="never",
         help="Whose rows of a `postgresql` store are seen; teams with different tenants see nothing of each other.",
+    )
+    ocpg: OcpgLink = option(
+        "auto",
+        choices=get_args(OcpgLink),
+        off="off",
+        project="never",
+        help="Whether a `postgresql` store is kept in step with an ocpg database beside it.",
     )
     ref: str = option(
         "refs/memory/agent",

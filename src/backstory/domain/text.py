@@ -57,10 +57,12 @@ Token = tuple[str, float, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTerm:
-    """One token to look up. ``weight`` is 1.0 for a word or a whole name and less for a part of a name."""
+    """One token to look up. ``weight`` is 1.0 for a word or a whole name and less for a part of a name. ``is_name``
+    tells the whole of a name that has parts, or a word with a digit or a sign in it: what nobody says by chance."""
 
     token: str
     weight: float
+    is_name: bool = False
 
 
 def analyse(text: str) -> list[str]:
@@ -82,14 +84,25 @@ def analyse_query(text: str) -> list[QueryTerm]:
     """
     found: dict[str, float] = {}
     meant: dict[str, float] = {}
+    names: set[str] = set()
+    whole = ""
     for token, weight, is_stop in _tokens(text):
+        if weight < 1.0:
+            names.add(whole)
+        else:
+            whole = token
+        if not token.isalpha():
+            names.add(token)
         terms = meant if is_stop else found
         if weight > terms.get(token, 0.0):
             terms[token] = weight
     if not found:
         allowed = MEANT_ALONE | {word.casefold() for word in re.findall(_CAPITALS, text)}
         found = {token: weight for token, weight in meant.items() if token in allowed}
-    return [QueryTerm(token=token, weight=weight) for token, weight in found.items()]
+    return [
+        QueryTerm(token=token, weight=weight, is_name=weight == 1.0 and token in names)
+        for token, weight in found.items()
+    ]
 
 
 def normalise(text: str) -> str:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +21,7 @@ from backstory.bootstrap import App, open_app
 from backstory.config import Resolved, Settings
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import CURRENT, Selection
-from backstory.errors import BackstoryError, ConfigError, StoreDamaged, StoreError
+from backstory.errors import BackstoryError, ConfigError, StoreBusy, StoreDamaged, StoreError
 from backstory.ports.upkeep import Finding, Severity
 
 State = Literal["ok", "warn", "fail"]
@@ -70,59 +70,84 @@ def check_settings(resolve: Callable[[], Resolved]) -> tuple[list[Check], Settin
     return warnings or [Check(name="settings", state="ok", message=message)], resolved.settings
 
 
-async def check_store(settings: Settings) -> list[Check]:
-    """Whether the store opens, is whole, can be written, and how much of it can be found by meaning."""
-    path = settings.database_file
-    if path is None:
-        return [Check(name="store", state="warn", message="the store is `memory`: nothing outlives a process")]
-    app = open_app(settings, one_shot=True, create=False)
+async def check_store(settings: Settings, folder: Path | None = None) -> list[Check]:
+    """Whether the store opens, is whole, can be written, and how much of it can be found by meaning.
+
+    ``folder`` is where a store that belongs to a repository looks for that, if not here.
+    """
+    app = open_app(settings, folder=folder, one_shot=True, create=False)
     try:
-        if _is_absent(path):
-            return [_absent_store(path), await _embedder(app)]
-        opened = await _opened(app, path)
+        if not app.backend.memories.capabilities.durable:
+            return [Check(name="store", state="warn", message="the store is `memory`: nothing outlives a process")]
+        opened = await _opened(app)
+        if opened is None:
+            return [_absent_store(app), await _embedder(app)]
         if opened.state == "fail":
             return [opened]
         embedder = await _embedder(app)
-        integrity = await _integrity(app, path)
-        return [opened, integrity, _writable(app, path), embedder, *await _vectors(app, embedder)]
+        return [opened, await _integrity(app), await _writable(app), embedder, *await _vectors(app, embedder)]
     finally:
         await app.close()
 
 
-def _is_absent(path: Path) -> bool:
-    """Whether there is no file; one that may not be looked at is there, and opening it says what is wrong."""
-    try:
-        path.stat()
-    except OSError as error:
-        return isinstance(error, FileNotFoundError | NotADirectoryError)
-    return False
-
-
-def _absent_store(path: Path) -> Check:
-    there = next(folder for folder in path.parents if not _is_absent(folder))
-    if there.is_dir() and os.access(there, os.W_OK):
-        return Check(name="store", state="ok", message=f"there is no store yet; the first memory makes {path}")
-    mend = f"make {there} a writable folder, or set BACKSTORY_HOME to another one"
-    message = f"{path} cannot be made: {there} is no folder that can be written"
-    return Check(name="store", state="fail", message=message, mend=mend)
-
-
-async def _opened(app: App, path: Path) -> Check:
+async def _opened(app: App) -> Check | None:
+    """What the store says when it is opened; None where there is none."""
     viewer = Viewer(project=None, audience=Audience.PERSON, all_projects=True)
+    memories, upkeep = app.backend.memories, app.backend.upkeep
     try:
-        count = await app.backend.memories.count(Selection(viewer=viewer, now=datetime.now(UTC), states=CURRENT))
+        if upkeep is not None and not await upkeep.exists():
+            return None
+        count = await memories.count(Selection(viewer=viewer, now=datetime.now(UTC), states=CURRENT))
     except StoreError as error:
         from backstory.entrypoints.errors import rule_for
 
         mend = WAYS_OUT if isinstance(error, StoreDamaged) else rule_for(error).advice or ""
         return Check(name="store", state="fail", message=str(error), mend=mend)
-    memories = "1 memory" if count == 1 else f"{count:,} memories"
-    return Check(name="store", state="ok", message=f"{path} opens and holds {memories}")
+    held = "1 memory" if count == 1 else f"{count:,} memories"
+    return Check(name="store", state="ok", message=f"{memories.capabilities.location} opens and holds {held}")
 
 
-async def _integrity(app: App, path: Path) -> Check:
-    """SQLite's own quick check, then the invariants of a store, on connections that cannot write."""
+def _absent_store(app: App) -> Check:
+    location, path = app.backend.memories.capabilities.location, app.settings.database_file
+    there = None if path is None else _nearest(path)
+    if there is None or (there.is_dir() and os.access(there, os.W_OK)):
+        return Check(name="store", state="ok", message=f"there is no store yet; the first memory makes {location}")
+    mend = f"make {there} a writable folder, or set BACKSTORY_HOME to another one"
+    message = f"{path} cannot be made: {there} is no folder that can be written"
+    return Check(name="store", state="fail", message=message, mend=mend)
+
+
+def _nearest(path: Path) -> Path:
+    """The lowest folder above a file that is there; one that may not be looked at is there."""
+    for folder in path.parents:
+        try:
+            folder.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return folder
+        return folder
+    return path
+
+
+async def _integrity(app: App) -> Check:
+    """The invariants of the store; of a file SQLite's own quick check first, which is cut off where it takes long."""
     name, began = "integrity", time.monotonic()
+    path = app.settings.database_file
+    trouble = None if path is None else _trouble_with_file(path, began)
+    if trouble is not None:
+        return trouble
+    if app.backend.upkeep is None or time.monotonic() > began + INVARIANTS_S:
+        return Check(name=name, state="ok", message="SQLite finds no damage")
+    try:
+        findings = await app.backend.upkeep.verify()
+    except StoreError as error:
+        return Check(name=name, state="warn", message=f"it could not be looked at: {error}")
+    return _verdict(findings, app.backend.memories.capabilities.location)
+
+
+def _trouble_with_file(path: Path, began: float) -> Check | None:
+    """What SQLite finds, or that it would take too long."""
     try:
         with closing(_read_only(path)) as raw:
             raw.set_progress_handler(lambda: time.monotonic() > began + INTEGRITY_S, 10_000)
@@ -132,25 +157,23 @@ async def _integrity(app: App, path: Path) -> Check:
             message = (
                 f"no damage found in {INTEGRITY_S:.0f} s; `backstory check` takes the time that so large a store needs"
             )
-            return Check(name=name, state="ok", message=message)
+            return Check(name="integrity", state="ok", message=message)
         said = [str(error)]
-    if said != ["ok"]:
-        return Check(name=name, state="fail", message=f"{path} is damaged: {'; '.join(said)}", mend=WAYS_OUT)
-    if app.backend.upkeep is None or time.monotonic() > began + INVARIANTS_S:
-        return Check(name=name, state="ok", message="SQLite finds no damage")
-    return _verdict(await app.backend.upkeep.verify(), path)
+    if said == ["ok"]:
+        return None
+    return Check(name="integrity", state="fail", message=f"{path} is damaged: {'; '.join(said)}", mend=WAYS_OUT)
 
 
-def _verdict(findings: Sequence[Finding], path: Path) -> Check:
+def _verdict(findings: Sequence[Finding], location: str) -> Check:
     """The gravest of what a check of the invariants found, and how much more there is."""
     name = "integrity"
     for severity, state in _STATES.items():
         grave = [finding for finding in findings if finding.severity is severity]
         if grave:
             more = f", and {len(grave) - 1} more faults" if len(grave) > 1 else ""
-            message = f"{path}: {grave[0].where}: {grave[0].what}{more}; `backstory check` lists all"
+            message = f"{location}: {grave[0].where}: {grave[0].what}{more}; `backstory check` lists all"
             return Check(name=name, state=state, message=message, mend=grave[0].way_out)
-    return Check(name=name, state="ok", message="no damage: file, memories, history and indexes fit each other")
+    return Check(name=name, state="ok", message="no damage: store, memories, history and indexes fit each other")
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
@@ -158,21 +181,30 @@ def _read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{immutable}", uri=True)
 
 
-def _writable(app: App, path: Path) -> Check:
+async def _writable(app: App) -> Check:
     """Whether a write could begin now. Nothing is written."""
-    name = "writable"
-    if app.backend.memories.capabilities.read_only:
-        message = f"{path} or its folder is read-only: memories are recalled, but none can be added"
-        mend = f"make {path.parent} and the files in it writable"
-        return Check(name=name, state="fail", message=message, mend=mend)
+    name, capabilities = "writable", app.backend.memories.capabilities
+    if capabilities.read_only:
+        message = f"{capabilities.location} is read-only: memories are recalled, but none can be added"
+        return Check(name=name, state="fail", message=message, mend=_ways_to_write(app))
+    if app.backend.upkeep is None:
+        return Check(name=name, state="ok", message="the store says nothing of being read-only")
     try:
-        with closing(sqlite3.connect(path, timeout=WRITE_LOCK_S, isolation_level=None)) as raw:
-            raw.execute("BEGIN IMMEDIATE")
-            raw.execute("ROLLBACK")
-    except sqlite3.Error as error:
+        with app.waiting(timedelta(seconds=WRITE_LOCK_S)):
+            await app.backend.upkeep.try_writing()
+    except StoreBusy as error:
         mend = "end the process that holds it, or try again later"
-        return Check(name=name, state="fail", message=f"{path} cannot be written now: {error}", mend=mend)
+        return Check(name=name, state="fail", message=f"the store cannot be written now: {error}", mend=mend)
+    except StoreError as error:
+        return Check(name=name, state="fail", message=str(error), mend=_ways_to_write(app))
     return Check(name=name, state="ok", message="the store can be written")
+
+
+def _ways_to_write(app: App) -> str:
+    path = app.settings.database_file
+    if path is not None:
+        return f"make {path.parent} and the files in it writable"
+    return "give its user the right to write, or name another store with store.url"
 
 
 async def _embedder(app: App) -> Check:

@@ -109,11 +109,12 @@ class WordAgreement:
     """How the words of a memory agree with those of a query, in their contexts; cosines in [-1, 1].
 
     ``nearest`` has, for each word of the query in order, the cosine of the memory's nearest word. ``answered`` is the
-    mean, over the memory's words, of the cosine of the query's nearest word.
+    mean, over the memory's words, of the cosine of the query's nearest word. ``words`` is how many the memory has.
     """
 
     nearest: tuple[float, ...]
     answered: float
+    words: int
 
 
 class TextIndex(Protocol):

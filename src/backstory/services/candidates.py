@@ -123,6 +123,7 @@ class CandidateSearch:
                     similarity=candidate.meaning.similarity,
                     agreement=agreement(agreed.nearest, weights),
                     answered=agreed.answered,
+                    words=agreed.words,
                 )
                 candidates[position] = _candidate(candidate.id, candidate.words, meaning, self._policy)
         return sorted(candidates, key=_by_evidence, reverse=True)

@@ -32,6 +32,10 @@ class Upkeep:
         self._backend = backend
         self._clock = clock
 
+    async def exists(self) -> bool:
+        """Whether there is a store, or something in its place."""
+        return await self._upkeep.exists()
+
     async def check(self, *, full: bool = False) -> list[Finding]:
         """Where the store breaks an invariant, the gravest first. Changes nothing. ``full`` looks at every row."""
         findings = await self._upkeep.verify(full=full)

@@ -154,7 +154,7 @@ def cosines(packed: Sequence[bytes], vector: Vector) -> list[float]:
 
 
 def nearest(rows: Sequence[tuple[int, bytes]], vector: Vector, *, limit: int) -> list[tuple[int, float]]:
-    """Of rows as (number, packed unit vector) the nearest with their cosines, nearest first, then the highest number."""
+    """The nearest of rows as (number, packed unit vector), with their cosines; of equal ones the highest number."""
     if not rows:
         return []
     import numpy

@@ -63,7 +63,7 @@ def _examine(invocation: Invocation, *, probe: bool, program: Path | None) -> li
     checks = [check_package(), *found]
     if settings is None:
         return checks
-    checks += anyio.run(check_store, settings)
+    checks += anyio.run(check_store, settings, invocation.folder)
     return [*checks, *_examine_opencode(invocation, settings, probe=probe, program=program)]
 
 

@@ -49,7 +49,7 @@ def check(here: Invocation, full: bool, salvage: Path | None) -> int:
     --keep-projects`; and what was said in sessions to a second file whose name ends in .sessions.jsonl.
     """
     with _upkeep(here) as (app, upkeep):
-        is_there = not _is_missing(app)
+        is_there = drive(upkeep.exists())
         findings = drive(upkeep.check(full=full)) if is_there else []
         saved = _save(upkeep, salvage) if is_there and salvage is not None else None
         location = app.backend.memories.capabilities.location
@@ -113,7 +113,8 @@ def backup(here: Invocation, file: Path, force: bool) -> None:
     """Copy the whole store into FILE, while others may be writing to it.
 
     The copy is as of one moment, readable by you alone, and checked before it gets its name. It holds everything:
-    private and local-only memories, what was forgotten, the history, and what was said in sessions.
+    private and local-only memories, what was forgotten, the history, and what was said in sessions. It is an SQLite
+    store, whatever kind it is a copy of, and `backstory restore` brings it into any kind.
     """
     with _upkeep(here) as (_, upkeep):
         size = drive(upkeep.backup(file.absolute(), overwrite=force))
@@ -128,9 +129,10 @@ def backup(here: Invocation, file: Path, force: bool) -> None:
 def restore(here: Invocation, file: Path) -> None:
     """Replace the store by what `backstory backup` wrote to FILE.
 
-    The backup is checked first; a damaged one, or one of a newer Backstory, changes nothing. The store as it was is
-    kept beside the new one, under its name and .before-restore-DATE. Running processes need not be stopped: each goes
-    on with the restored store. Numbers that were given since the backup are not given again.
+    The backup may be of another kind of store. It is checked first; a damaged one, or one of a newer Backstory, changes
+    nothing. The store as it was is kept in a file whose name is told: beside the new one, or beside FILE if that is on
+    a server. Running processes need not be stopped: each goes on with the restored store. Numbers that were given
+    since the backup are not given again.
     """
     with _upkeep(here) as (_, upkeep):
         restored = drive(upkeep.restore(file.absolute()))
@@ -154,11 +156,6 @@ def _upkeep(here: Invocation) -> Iterator[tuple[App, Upkeep]]:
         yield app, Upkeep(app.backend, clock=app.clock)
     finally:
         drive(app.close())
-
-
-def _is_missing(app: App) -> bool:
-    path = app.settings.database_file
-    return path is not None and not os.path.lexists(path)
 
 
 def _shape(finding: Finding) -> dict[str, object]:

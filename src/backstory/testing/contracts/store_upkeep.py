@@ -34,6 +34,16 @@ async def a_store_that_was_only_used_keeps_every_invariant(make: MakeBackend) ->
 
 
 @check
+async def a_store_that_was_used_exists_and_can_be_written(make: MakeBackend) -> None:
+    backend, upkeep = await _filled(make)
+    before = await _contents(backend)
+    assert await upkeep.exists()
+    await upkeep.try_writing()
+    assert await _contents(backend) == before
+    await backend.memories.close()
+
+
+@check
 async def rebuilding_a_whole_store_finds_nothing_to_correct(make: MakeBackend) -> None:
     backend, upkeep = await _filled(make)
     before = await _contents(backend)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from backstory.adapters.stores.gitbranch.connection import BUSY_TIMEOUT, GitConnection
 from backstory.adapters.stores.gitbranch.reference import DEFAULT_REF
+from backstory.adapters.stores.gitbranch.upkeep import GitUpkeep
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
 from backstory.adapters.stores.sqlite.projects import SqliteProjects
 from backstory.adapters.stores.sqlite.store import _prepare, open_sqlite
@@ -53,6 +54,7 @@ def open_git(
         text=SqliteTextIndex(connection),
         vectors=SqliteVectorIndex(connection),
         projects=GitProjects(connection),
+        upkeep=GitUpkeep(connection, beside, passages or PassageLimits(), patience=busy_timeout),
     )
 
 

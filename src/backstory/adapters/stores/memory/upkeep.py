@@ -21,6 +21,12 @@ class InMemoryUpkeep:
         self._conversations = conversations
         self._projects = projects
 
+    async def exists(self) -> bool:
+        return True
+
+    async def try_writing(self) -> None:
+        """Nothing is ever in the way."""
+
     async def verify(self, *, full: bool = False) -> list[Finding]:
         return []
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 
 import psycopg
@@ -27,6 +27,7 @@ LONG = (
 """For a transaction that goes through all rows, and does things of its own between two statements."""
 _SAMPLED = 1000  # newest rows that are looked at without ``full``, and as many of all ages
 _AT_ONCE = 500  # rows that a cursor fetches
+_NAMES = itertools.count(1)
 
 # What a statement may say about the rows that it meets. Anything else is about the connection or the rights.
 _TELLING = (psycopg.DataError, psycopg.InternalError, psycopg.ProgrammingError, psycopg.NotSupportedError)
@@ -49,7 +50,7 @@ class Look:
         count, newest = self.raw.execute(statement).fetchone() or (0, 0)
         if count <= 2 * _SAMPLED:
             return "true"
-        return f"(n > {newest - _SAMPLED} OR n %% {count // _SAMPLED} = 0)"
+        return f"(n > {newest - _SAMPLED} OR mod(n, {count // _SAMPLED}) = 0)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class Rule:
 
 @contextlib.contextmanager
 def looking(address: Address, *, timeout: timedelta) -> Iterator[Raw]:
-    """A view that is the same from the first statement to the last, and cannot write; an older format stays as it is."""
+    """A view that is the same from first to last, and cannot write; an older format stays as it is."""
     with contextlib.closing(connect(address)) as raw:
         head = settings(address, vector_schema=installed_pgvector(raw)[0], timeout=timeout)
         raw.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {head}; {LONG}")
@@ -79,7 +80,7 @@ def has_vector(raw: Raw) -> bool:
 
 def rows_of(raw: Raw, statement: str, *parameters: object) -> Iterator[list[Any]]:
     """The rows of a statement, some at a time, so that a large table never is in this process as a whole."""
-    with raw.cursor(name="backstory_rows") as cursor:
+    with raw.cursor(name=f"rows_{next(_NAMES)}") as cursor:
         cursor.execute(statement, parameters or None)
         while some := cursor.fetchmany(_AT_ONCE):
             yield some
@@ -91,7 +92,7 @@ def apply(rule: Rule, look: Look) -> list[Finding]:
     try:
         with look.raw.transaction():  # a savepoint: what a statement fails at, the next rule does not notice
             results = rule.check(look)
-            found += [_finding(rule, item) for item in islice(results, MOST_FINDINGS)]
+            found += [_finding(rule, item) for item in itertools.islice(results, MOST_FINDINGS)]
             if rest := sum(1 for _ in results):
                 found.append(_finding(rule, f"{rule.invariant.value}: {rest} more like these"))
     except errors.InsufficientPrivilege:

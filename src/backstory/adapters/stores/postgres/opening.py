@@ -147,6 +147,19 @@ def check_identity(raw: _Raw, address: Address) -> int:
     return version
 
 
+def check_rights(raw: _Raw) -> None:
+    """Raise StoreUnavailable where this role may not add memories and evidence."""
+    statement = (
+        "SELECT name FROM unnest(ARRAY['memories', 'changes', 'memory_terms', 'vectors', 'messages', 'passages']) name "
+        "WHERE NOT has_table_privilege(name, 'INSERT')"
+    )
+    barred = [str(name) for (name,) in raw.execute(statement)]
+    if barred:
+        raise StoreUnavailable(
+            f"the user of the Postgres store may not write to {', '.join(barred)}; grant it the rights"
+        )
+
+
 def _migrate(raw: _Raw, address: Address, *, timeout: timedelta) -> None:
     """Each migration in a transaction of its own, which waits for those of other processes."""
     more = True

@@ -9,7 +9,9 @@ from backstory.adapters.stores.postgres.conversation import PostgresConversation
 from backstory.adapters.stores.postgres.evidence import PostgresEvidenceIndex
 from backstory.adapters.stores.postgres.memories import PostgresMemories
 from backstory.adapters.stores.postgres.ocpg.connection import LinkedConnection
+from backstory.adapters.stores.postgres.opening import parse_address
 from backstory.adapters.stores.postgres.projects import PostgresProjects
+from backstory.adapters.stores.postgres.upkeep import PostgresUpkeep
 from backstory.adapters.stores.postgres.vectors import PostgresVectorIndex
 from backstory.adapters.stores.postgres.words import PostgresTextIndex, reindex_if_stale
 from backstory.domain.evidence_passages import PassageLimits
@@ -36,7 +38,11 @@ def open_postgres(
     """
     limits = passages or PassageLimits()
     linked = LinkedConnection if ocpg else Connection
-    connection = linked(dsn, on_open=reindex_if_stale, schema=schema, tenant=tenant, create=create, timeout=timeout)
+
+    def connect(*, create: bool) -> Connection:
+        return linked(dsn, on_open=reindex_if_stale, schema=schema, tenant=tenant, create=create, timeout=timeout)
+
+    connection = connect(create=create)
     return Backend(
         memories=PostgresMemories(connection),
         text=PostgresTextIndex(connection),
@@ -44,4 +50,11 @@ def open_postgres(
         conversations=PostgresConversations(connection, limits),
         evidence=PostgresEvidenceIndex(connection, limits),
         projects=PostgresProjects(connection),
+        upkeep=PostgresUpkeep(
+            connection,
+            limits,
+            address=parse_address(dsn, schema=schema, tenant=tenant, timeout=timeout),
+            making=lambda: connect(create=True),
+            timeout=timeout,
+        ),
     )

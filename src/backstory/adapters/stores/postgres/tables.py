@@ -26,7 +26,7 @@ _SENT: Mapping[str, str] = {"jsonb": "text", "json": "text", "texts": "text"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table. ``columns`` gives the type of each in Postgres, but for three kinds of JSON text: ``jsonb`` and ``texts``
+    """A table. ``columns`` gives each its type in Postgres, but for three kinds of JSON text: ``jsonb`` and ``texts``
     (an array) are such types in Postgres and text in SQLite, ``json`` is text in both."""
 
     name: str
@@ -152,8 +152,6 @@ TABLES = (
         key="message",
     ),
     Table(name="snapshots", columns=_columns(text="session text", jsonb="shown", bigint="created_us"), key="session"),
-    Table(
-        name="vectors", columns=_columns(bigint="n", text="model", int="dimension", bytea="vector words"), key="seq"
-    ),
+    Table(name="vectors", columns=_columns(bigint="n", text="model", int="dimension", bytea="vector words"), key="seq"),
 )
 """Each after those that it refers to."""

@@ -9,12 +9,14 @@ CREATE TABLE ocpg_source (
 );
 
 -- One row for each of ocpg's. version is its xmin as of the last look. theirs and ours are what both sides said then,
--- texts as digests, so that it can be told which side changed what. n is NULL for a row that could not become a memory,
--- and note says why. present is false once the row is gone; removed_here, where that was our decision.
+-- texts as digests, so that it can be told which side changed what; revision is the memory's of that moment. memory is
+-- NULL for a row that could not become one, and note says why. present is false once the row is gone; removed_here,
+-- where that was our decision.
 CREATE TABLE ocpg_links (
     tenant       text COLLATE "C" NOT NULL DEFAULT current_setting('backstory.tenant'),
     ocpg_id      bigint NOT NULL,
-    n            bigint,
+    memory       text COLLATE "C",
+    revision     bigint NOT NULL,
     version      text NOT NULL,
     theirs       jsonb NOT NULL,
     ours         jsonb,
@@ -24,7 +26,7 @@ CREATE TABLE ocpg_links (
     removed_here boolean NOT NULL,
     note         text,
     PRIMARY KEY (tenant, ocpg_id),
-    UNIQUE (tenant, n)
+    UNIQUE (tenant, memory)
 );
 
 -- Memories that were written, and not there yet. Triggers note them, so that no writer can forget, not even one that
@@ -45,16 +47,15 @@ CREATE TABLE ocpg_pending_sessions (
     PRIMARY KEY (tenant, n, session)
 );
 
--- SECURITY DEFINER: whoever may write memories must not fail for want of rights to these.
+-- A memory that is removed, as when a backup is restored, says nothing about its row: that is looked at again.
+-- SECURITY DEFINER: whoever may write memories must not fail for want of rights to these tables.
 CREATE FUNCTION note_for_ocpg() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     owner text := (SELECT s.owner FROM ocpg_source s);
 BEGIN
     IF TG_OP = 'DELETE' THEN
-        IF old.tenant = owner THEN
-            INSERT INTO ocpg_pending (tenant, n) VALUES (old.tenant, old.n)
-                ON CONFLICT (tenant, n) DO UPDATE SET note = NULL;
-        END IF;
+        UPDATE ocpg_links SET version = '' WHERE tenant = old.tenant AND memory = old.id;
+        DELETE FROM ocpg_pending WHERE tenant = old.tenant AND n = old.n;
     ELSIF new.tenant = owner THEN
         INSERT INTO ocpg_pending (tenant, n) VALUES (new.tenant, new.n)
             ON CONFLICT (tenant, n) DO UPDATE SET note = NULL;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -14,7 +15,7 @@ from backstory.adapters.stores.postgres import migrations
 from backstory.adapters.stores.postgres.connection import Connection
 from backstory.adapters.stores.postgres.ocpg.layout import Layout, find_layouts
 from backstory.adapters.stores.postgres.ocpg.links import notes
-from backstory.adapters.stores.postgres.ocpg.pull import BATCH, pull
+from backstory.adapters.stores.postgres.ocpg.pull import pull
 from backstory.adapters.stores.postgres.ocpg.push import push
 from backstory.adapters.stores.postgres.ocpg.writing import OutOfStep
 from backstory.adapters.stores.postgres.tenancy import TENANT
@@ -22,7 +23,7 @@ from backstory.errors import StoreBusy, StoreError
 
 OPTION = "ocpg"
 LOOK_EVERY_S = 2.0
-"""How old the last look at ocpg's rows may be, in seconds. A look at 10,000 rows takes some 10 ms."""
+"""How old the last look at ocpg's rows may be, in seconds. A look at 10,000 rows takes some 7 ms."""
 _SHARE = 20  # of the time between two looks, one takes at most the twentieth part
 _ATTEMPTS = 5
 
@@ -97,11 +98,13 @@ class LinkedConnection(Connection):
             _log.warning("event=ocpg_not_read reason=%r", str(error))
 
     async def _look(self) -> None:
-        taken = BATCH
         began = time.monotonic()
-        while taken == BATCH and (layout := self._layout) is not None:
-            began = time.monotonic()
-            taken = await super().write(_pulling(layout))
+        taken: list[int] = []
+        while (layout := self._layout) is not None:
+            began, before = time.monotonic(), taken
+            taken = await super().write(partial(pull, layout=layout))
+            if not taken or taken == before:  # the same again: rows that change faster than they can be read
+                break
         now = time.monotonic()
         self._next_look = now + max(LOOK_EVERY_S, _SHARE * (now - began))
 
@@ -111,10 +114,6 @@ class LinkedConnection(Connection):
         self._is_lost = was_there and self._layout is None  # as while a dump is restored: it may come back
         self._opened_times += 1
         self._next_look = 0.0
-
-
-def _pulling(layout: Layout) -> Callable[[_Raw], int]:
-    return lambda raw: pull(raw, layout)
 
 
 def _find(raw: _Raw) -> Layout | None:

@@ -26,15 +26,22 @@ FIELDS = (CONTENT, TAGS, PLACE, BY)
 MADE = "made"
 """When a row was made; said by rows alone. Under the same id one with another date is another row."""
 
-_COLUMNS = "ocpg_id, n, version, theirs, ours, access_count, recalled, present, removed_here, note"
+UNSEEN = ""
+"""The version of a row that has to be looked at again before anything is written to it."""
+
+_COLUMNS = "ocpg_id, memory, revision, version, theirs, ours, access_count, recalled, present, removed_here, note"
+_READ = "l." + _COLUMNS.replace(", ", ", l.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A row and its memory. ``n`` None: the row could not become one, for the reason in ``note``."""
+    """A row and its memory, which was at ``revision``. ``memory`` None: the row could not become one, for the reason in
+    ``note``. ``n`` is the memory's number, None where there is none (any more); it is read, not kept."""
 
     ocpg_id: int
-    n: int | None
+    memory: MemoryId | None
+    revision: int = 0
+    n: int | None = None
     version: str
     theirs: Said
     ours: Said | None = None
@@ -52,21 +59,41 @@ def digest(text: str) -> str:
 
 def links_of_rows(raw: _Raw, ocpg_ids: Sequence[int]) -> dict[int, Link]:
     """The links of rows, by the rows' ids."""
-    return {link.ocpg_id: link for link in _links(raw, "ocpg_id = ANY(%s)", list(ocpg_ids))}
+    return {link.ocpg_id: link for link in _links(raw, "l.ocpg_id = ANY(%s)", list(ocpg_ids))}
 
 
 def links_of_memories(raw: _Raw, numbers: Sequence[int]) -> dict[int, Link]:
     """The links of memories, by the memories' numbers."""
-    return {link.n: link for link in _links(raw, "n = ANY(%s)", list(numbers)) if link.n is not None}
+    return {link.n: link for link in _links(raw, "m.n = ANY(%s)", list(numbers)) if link.n is not None}
 
 
 def rows_of_memories(raw: _Raw, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
     """The rows that memories have in ocpg, by the memories' ids."""
     statement = (
-        "SELECT m.id, l.ocpg_id FROM ocpg_links l JOIN memories m ON m.tenant = l.tenant AND m.n = l.n"
+        "SELECT m.id, l.ocpg_id FROM ocpg_links l JOIN memories m ON m.tenant = l.tenant AND m.id = l.memory"
         f" WHERE l.tenant = {TENANT} AND l.present AND m.id = ANY(%s)"
     )
     return {MemoryId(memory_id): int(row) for memory_id, row in raw.execute(statement, (list(ids),))}
+
+
+def followers(raw: _Raw, numbers: Sequence[int]) -> list[int]:
+    """The memories that were replaced by one of these, or by another such, and have been in ocpg."""
+    rows = raw.execute(
+        "WITH RECURSIVE chain AS ("
+        f" SELECT id, n FROM memories WHERE tenant = {TENANT} AND n = ANY(%s) UNION"
+        " SELECT older.id, older.n FROM chain JOIN memories older"
+        f" ON older.tenant = {TENANT} AND older.superseded_by = chain.id"
+        f") SELECT chain.n FROM chain JOIN ocpg_links l ON l.tenant = {TENANT} AND l.memory = chain.id"
+        " ORDER BY chain.n DESC",
+        (list(numbers),),
+    )
+    return [int(n) for (n,) in rows]
+
+
+def numbers_of(raw: _Raw, ids: Sequence[MemoryId]) -> set[int]:
+    """The numbers of those of these memories that there are."""
+    statement = f"SELECT n FROM memories WHERE tenant = {TENANT} AND id = ANY(%s)"
+    return {int(n) for (n,) in raw.execute(statement, (list(ids),))}
 
 
 def memories_by_number(raw: _Raw, numbers: Iterable[int]) -> dict[int, Memory]:
@@ -78,17 +105,22 @@ def memories_by_number(raw: _Raw, numbers: Iterable[int]) -> dict[int, Memory]:
 
 
 def _links(raw: _Raw, condition: str, *parameters: object) -> list[Link]:
-    statement = f"SELECT {_COLUMNS} FROM ocpg_links WHERE tenant = {TENANT} AND {condition}"
-    names = _COLUMNS.split(", ")
+    statement = (
+        f"SELECT {_READ}, m.n FROM ocpg_links l LEFT JOIN memories m ON m.tenant = l.tenant AND m.id = l.memory"
+        f" WHERE l.tenant = {TENANT} AND {condition}"
+    )
+    names = [*_COLUMNS.split(", "), "n"]
     return [Link(**dict(zip(names, row, strict=True))) for row in raw.execute(statement, parameters)]
 
 
 def keep(raw: _Raw, links: Sequence[Link]) -> None:
     """Write links over those of the same rows. What else named one of their memories is let go."""
-    numbers = [link.n for link in links if link.n is not None]
+    if not links:
+        return
+    memories = [link.memory for link in links if link.memory is not None]
     rows = [link.ocpg_id for link in links]
     raw.execute(
-        f"DELETE FROM ocpg_links WHERE tenant = {TENANT} AND (ocpg_id = ANY(%s) OR n = ANY(%s))", (rows, numbers)
+        f"DELETE FROM ocpg_links WHERE tenant = {TENANT} AND (ocpg_id = ANY(%s) OR memory = ANY(%s))", (rows, memories)
     )
     places = ", ".join(["%s"] * len(_COLUMNS.split(", ")))
     with raw.cursor() as cursor:
@@ -98,8 +130,8 @@ def keep(raw: _Raw, links: Sequence[Link]) -> None:
 def _row(link: Link) -> tuple[object, ...]:
     ours = None if link.ours is None else json.dumps(link.ours)
     return (
-        link.ocpg_id, link.n, link.version, json.dumps(link.theirs), ours, link.access_count, link.recalled,
-        link.present, link.removed_here, link.note,
+        link.ocpg_id, link.memory, link.revision, link.version, json.dumps(link.theirs), ours,
+        link.access_count, link.recalled, link.present, link.removed_here, link.note,
     )  # fmt: skip
 
 

@@ -12,10 +12,12 @@ import psycopg
 from backstory.adapters.project_folder import see_project
 from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.sqlite.rows import to_us
+from backstory.domain.admission import admit_label
 from backstory.domain.ids import ProjectId
 from backstory.domain.project import FOLDER
 
 _Raw = psycopg.Connection[Any]
+_PATH_MAX_CHARS = 1024
 
 
 class Folders:
@@ -29,8 +31,12 @@ class Folders:
 
     def project_of(self, path: str) -> ProjectId:
         """The project of a folder: the one that is registered for it; the one that its memories went to; where it is a
-        folder of this machine, the one of the repository around it; else a new one, known by this path."""
+        folder of this machine, the one of the repository around it; else a new one, known by this path.
+
+        Raises InputError for a path that no project can have.
+        """
         if path not in self._known:
+            admit_label(path, field="project", max_chars=_PATH_MAX_CHARS)
             self._known[path] = self._find(path) or self._new(path)
         return self._known[path]
 
@@ -47,7 +53,7 @@ class Folders:
 
     def _of_its_memories(self, path: str) -> ProjectId | None:
         row = self._raw.execute(
-            f"SELECT m.project FROM ocpg_links l JOIN memories m ON m.tenant = l.tenant AND m.n = l.n"
+            f"SELECT m.project FROM ocpg_links l JOIN memories m ON m.tenant = l.tenant AND m.id = l.memory"
             f" WHERE l.tenant = {TENANT} AND l.theirs -> 'place' ->> 1 = %s AND m.project IS NOT NULL"
             " ORDER BY m.n DESC LIMIT 1",
             (path,),

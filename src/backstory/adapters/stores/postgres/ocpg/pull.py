@@ -20,7 +20,6 @@ from backstory.adapters.stores.postgres.ocpg.projects import Folders
 from backstory.adapters.stores.postgres.ocpg.reading import (
     Row,
     applied,
-    check_path,
     label,
     memory_id,
     memory_of,
@@ -36,7 +35,8 @@ from backstory.domain.memory import Deleted, Memory, forget
 from backstory.errors import InputError
 
 BATCH = 500
-"""Rows in one transaction."""
+BATCH_BYTES = 500_000
+"""The most rows in one transaction, and of what length together: the server ends one that thinks for seconds."""
 
 # The server took these back for others' sake, or stopped: a matter of the transaction, not of a row.
 PASSING = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable, errors.QueryCanceled)
@@ -46,13 +46,13 @@ _log = logging.getLogger(__name__)
 _ids = UlidSource()
 
 
-def pull(raw: _Raw, layout: Layout) -> int:
-    """Take in rows that are not as they were at the last look, at most ``BATCH``; how many they were.
+def pull(raw: _Raw, layout: Layout) -> list[int]:
+    """Take in some of the rows that are not as they were at the last look; which, by id. None: there are no more.
 
     Costs one read of ocpg's table and of the links where nothing is new.
     """
     if not _differing(raw, layout):
-        return 0
+        return []
     lock_tenant(raw)
     ids = _differing(raw, layout)
     try:
@@ -65,16 +65,23 @@ def pull(raw: _Raw, layout: Layout) -> int:
             raise
         for ocpg_id in ids:
             _take_in_alone(raw, layout, ocpg_id)
-    return len(ids)
+    return ids
 
 
 def _differing(raw: _Raw, layout: Layout) -> list[int]:
     statement = sql.SQL(
-        "SELECT coalesce(r.id, l.ocpg_id) AS id FROM {} r"
+        "SELECT coalesce(r.id, l.ocpg_id) AS id, coalesce(octet_length(r.content), 0) FROM {} r"
         f" FULL JOIN (SELECT ocpg_id, version, present FROM ocpg_links WHERE tenant = {TENANT}) l ON l.ocpg_id = r.id"
         " WHERE (r.id IS NULL AND l.present) OR l.ocpg_id IS NULL OR l.version <> r.xmin::text ORDER BY 1 LIMIT %s"
     ).format(layout.memories)
-    return [int(id_) for (id_,) in raw.execute(statement, (BATCH,))]
+    ids: list[int] = []
+    left = BATCH_BYTES
+    for id_, size in raw.execute(statement, (BATCH,)):
+        if ids and size > left:
+            break
+        ids.append(int(id_))
+        left -= size
+    return ids
 
 
 def _take_in_alone(raw: _Raw, layout: Layout, ocpg_id: int) -> None:
@@ -100,7 +107,7 @@ def _take_in(raw: _Raw, layout: Layout, ids: Sequence[int]) -> None:
 
 def _rejected(row: Row, reason: str) -> Link:
     _log.warning("event=ocpg_row_left_out row=%s reason=%r", row.id, reason)
-    return Link(ocpg_id=row.id, n=None, version=row.version, theirs=row.said, note=reason)
+    return Link(ocpg_id=row.id, memory=None, version=row.version, theirs=row.said, note=reason)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,7 +135,9 @@ class _Batch:
         successors = [row.by for row in self._rows.values() if row.by is not None]
         self._links = known.links_of_rows(raw, [*ids, *successors])
         numbers = {link.n for link in self._links.values() if link.n is not None}
-        self._memories = known.memories_by_number(raw, numbers)
+        adopted = known.numbers_of(raw, [memory_id(row.id, row.created) for row in self._rows.values()])
+        self._memories = known.memories_by_number(raw, numbers | adopted)
+        self._known = {memory.id: memory for memory in self._memories.values()}
         self._waiting = {*known.pending(raw)}
         self._sessions = recall_sessions(raw, layout, [*self._rows])
         self._folders = Folders(raw, new_id=_ids.new_id, now=self._now)
@@ -138,7 +147,7 @@ class _Batch:
     def take(self, ocpg_id: int) -> None:
         """Decide what a row does."""
         row, link = self._rows.get(ocpg_id), self._links.get(ocpg_id)
-        if link is not None and link.n is not None and (row is None or link.theirs.get(MADE) != row.created):
+        if link is not None and link.memory is not None and (row is None or link.theirs.get(MADE) != row.created):
             self._gone(link, is_replaced=row is not None)
             link = None
         if row is None:
@@ -146,16 +155,14 @@ class _Batch:
                 known.drop(self._raw, ocpg_id)  # of a row that never was a memory
             return
         try:
-            if link is None:
-                self._new(row)
-            elif link.n is None:
+            if link is None or (link.memory is not None and link.n is None):
+                self._new(row)  # or its memory is gone, as when a backup was restored
+            elif link.memory is None:
                 self._new(row) if link.theirs != row.said else self._as_they_are.append(
                     replace(link, version=row.version)
                 )
-            elif (memory := self._memories.get(link.n)) is not None:
-                self._changed(row, link, memory)
-            else:  # erased here, and still to be removed there
-                self._as_they_are.append(replace(link, version=row.version))
+            else:
+                self._changed(row, link, self._memories[link.n or 0])
         except InputError as error:
             self._unreadable(row, link, str(error))
 
@@ -173,20 +180,18 @@ class _Batch:
     def _new(self, row: Row) -> None:
         sessions = [name for name in map(label, self._sessions[row.id]) if name is not None]
         memory = memory_of(row, self._project(row), by=self._successor(row), sessions=len(sessions), now=self._now)
-        existing = self._existing(memory.id)
+        existing = self._known.get(memory.id)
         if existing is None:
             self._steps.append(_Step(row=row, link=None, before=None, after=memory, sessions=sessions))
             return
         # it was adopted before, and the link was lost
-        link = Link(ocpg_id=row.id, n=existing.n, version="", theirs=row.said, ours=said_of(existing, self._layout),
-                    access_count=row.access_count, recalled=existing.counters.recalled)  # fmt: skip
+        link = Link(
+            ocpg_id=row.id, memory=existing.id, version=row.version, theirs=row.said,
+            ours=said_of(existing, self._layout), access_count=row.access_count, recalled=existing.counters.recalled,
+        )  # fmt: skip
         said = said_of(memory, self._layout)
         differing = {name for name in FIELDS if said[name] != (link.ours or {})[name]}
         self._change(row, link, existing, differing)
-
-    def _existing(self, id_: MemoryId) -> Memory | None:
-        row = self._raw.execute(f"SELECT n FROM memories WHERE tenant = {TENANT} AND id = %s", (id_,)).fetchone()
-        return None if row is None else known.memories_by_number(self._raw, [row[0]])[row[0]]
 
     def _changed(self, row: Row, link: Link, memory: Memory) -> None:
         differing = {name for name in FIELDS if link.theirs[name] != row.said[name]}
@@ -197,6 +202,10 @@ class _Batch:
         self._change(row, link, memory, differing)
 
     def _change(self, row: Row, link: Link, memory: Memory, differing: set[str]) -> None:
+        mine = self._still_to_be_written(memory, link)
+        if mine and memory.revision <= link.revision:
+            # a backup from before it was last in step was restored: that decided about our store, not about ocpg's
+            differing, mine = differing | mine, set()
         project = self._project(row) if PLACE in differing else memory.project
         by = self._successor(row)
         step = _Step(row=row, link=link, before=memory, after=memory)
@@ -204,7 +213,6 @@ class _Batch:
             step.after = applied(memory, row, differing, project, by=by, now=self._now)
         if not link.present and isinstance(memory.status, Deleted):
             step.after = replace(step.after, status=status_of(row, by, now=self._now))
-        mine = self._still_to_be_written(memory, link)
         clash = mine & differing
         if clash and memory.times.updated > from_us(row.updated or row.created or 0):
             step.again = _with_ours(step.after, memory, clash)
@@ -222,7 +230,7 @@ class _Batch:
 
     def _unreadable(self, row: Row, link: Link | None, reason: str) -> None:
         rejected = _rejected(row, reason)
-        keeps_memory = link is not None and link.n is not None
+        keeps_memory = link is not None and link.memory is not None
         self._as_they_are.append(
             replace(link, version=row.version, theirs=row.said, note=reason) if link and keeps_memory else rejected
         )
@@ -230,16 +238,14 @@ class _Batch:
     def _project(self, row: Row) -> ProjectId | None:
         if row.path is None:
             return None
-        check_path(row.path)
         return self._folders.project_of(row.path)
 
     def _successor(self, row: Row) -> MemoryId | None:
         if row.by is None:
             return None
         link = self._links.get(row.by)
-        if link is not None and link.theirs.get(MADE) == row.by_created:
-            memory = self._memories.get(link.n or 0)
-            return None if memory is None else memory.id
+        if link is not None and link.theirs.get(MADE) == row.by_created and (link.n is not None or link.memory is None):
+            return link.memory
         return memory_id(row.by, row.by_created)
 
     def write(self) -> None:
@@ -299,10 +305,12 @@ class _Batch:
         said: Said = said_of(step.after, self._layout)
         if link is not None and link.ours is not None:
             said = {**said, **{name: link.ours[name] for name in step.kept}}
-        recalled = step.after.counters.recalled if link is None else link.recalled + step.recalls
+        recalled = step.after.counters.recalled
+        if link is not None:  # what was recalled here meanwhile is still to be counted there
+            recalled = min(link.recalled, recalled) + step.recalls
         return Link(
-            ocpg_id=row.id, n=step.after.n, version=row.version, theirs=row.said, ours=said,
-            access_count=row.access_count, recalled=recalled,
+            ocpg_id=row.id, memory=step.after.id, revision=step.after.revision, version=row.version,
+            theirs=row.said, ours=said, access_count=row.access_count, recalled=recalled,
         )  # fmt: skip
 
 

@@ -44,7 +44,6 @@ EVERYWHERE = "global"
 _USER = re.compile("user:.*", re.DOTALL)  # the scope of the middle layout that held in all projects of a user
 _LIMITS = TextLimits(min_chars=1, max_chars=100_000)
 _LABEL_MAX_CHARS = 200
-_PATH_MAX_CHARS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +216,6 @@ def status_of(row: Row, by: MemoryId | None, *, now: datetime) -> Status:
     if by is None:
         return Active()
     return Superseded(by=by, since=now if row.by_created is None else from_us(row.by_created))
-
-
-def check_path(path: str) -> None:
-    """Raise InputError for what is no name of a folder that can be kept and shown."""
-    admit_label(path, field="project", max_chars=_PATH_MAX_CHARS)
 
 
 def applied(

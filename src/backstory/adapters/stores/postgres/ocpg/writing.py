@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from psycopg import sql
 from backstory.adapters.stores.postgres.ocpg.layout import EPISODIC, PREFERENCE, PROJECT, STACK, Layout
 from backstory.adapters.stores.postgres.ocpg.links import BY, CONTENT, PLACE, TAGS, Link, Said, digest
 from backstory.adapters.stores.postgres.ocpg.projects import folder_of
-from backstory.adapters.stores.postgres.ocpg.reading import EVERYWHERE
+from backstory.adapters.stores.postgres.ocpg.reading import EVERYWHERE, SYSTEM
 from backstory.domain.memory import Deleted, Kind, Memory, Sensitivity, Superseded, Visibility
 from backstory.domain.provenance import is_injectable
 
@@ -114,8 +114,11 @@ def insert_row(
     if memory.times.updated > memory.times.learned:
         times["updated_at"] = memory.times.updated
     used = {"access_count": memory.counters.recalled, "last_accessed_at": memory.times.used}
-    session = memory.provenance.session or memory.session
-    all_values = {**values, "session_id": session, **times, **used, **({} if at is None else {"id": at})}
+    source = memory.provenance
+    known: dict[str, object] = {"session_id": source.session or memory.session}
+    if source.origin_system == SYSTEM and "source_host" in source.raw:
+        known["source_host"] = source.raw["source_host"]
+    all_values = {**values, **known, **times, **used, **({} if at is None else {"id": at})}
     kept = {name: value for name, value in all_values.items() if name in layout.columns}
     statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING id, xmin::text").format(
         layout.memories,
@@ -164,10 +167,17 @@ def _update(raw: _Raw, layout: Layout, link: Link, sets: sql.Composable, *values
     return str(row[0])
 
 
-def delete_row(raw: _Raw, layout: Layout, link: Link) -> None:
-    """Remove a row that is as it was at the last look. Raises OutOfStep."""
-    statement = sql.SQL("DELETE FROM {} WHERE id = %s AND xmin::text = %s").format(layout.memories)
-    if raw.execute(statement, (link.ocpg_id, link.version)).rowcount != 1:
+def delete_rows(raw: _Raw, layout: Layout, links: Sequence[Link]) -> None:
+    """Remove rows that are as they were at the last look. In one statement: else ocpg's foreign key would write to one
+    of them because another went. Raises OutOfStep."""
+    if not links:
+        return
+    statement = sql.SQL(
+        "DELETE FROM {} r USING unnest(%s::bigint[], %s::text[]) AS going (id, version)"
+        " WHERE r.id = going.id AND r.xmin::text = going.version"
+    ).format(layout.memories)
+    ids, versions = [link.ocpg_id for link in links], [link.version for link in links]
+    if raw.execute(statement, (ids, versions)).rowcount != len(links):
         raise OutOfStep
 
 
