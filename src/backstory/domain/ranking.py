@@ -75,8 +75,8 @@ class RankingPolicy:
     Chosen by hand on the 381 labelled prompts of coding sessions, with an eye on the two smaller sets; so no figure on
     those sets is a held-out one for these weights. A listwise fit of four of them (``python -m bench fit-ranking``)
     stands beside them in bench/RESULTS.md, with what it ranks on projects it has not seen.
-    ``names`` lets a name that is matched whole outweigh a text that is merely about the same; ``length`` takes back what
-    a long text agrees by having many words: among 10,000 turns of chat they were worth 2 and 4 points of R@1 and R@5.
+    ``names`` lets a name that is matched whole outweigh a text that is merely about the same; ``length`` takes back
+    what a long text agrees by having many words (docs/adr/0010).
     A global memory answers a project's prompt far more rarely than one of its own: ``own_project`` was worth three to
     five points of R@1. The rest are tie-breakers, which never beat a clearly better match.
     """
@@ -266,7 +266,8 @@ def match(words: WordMatch, meaning: Meaning | None, policy: RankingPolicy) -> f
     """What words and meaning say about a memory, whatever else is known of it: a sum of evidence, higher is better.
 
     With a vector: the cosine of the texts, the agreement of their words for their number, the words themselves as far
-    as they cover the query, and names above others. Without: the words alone, in which a memory that covers everything asked counts high whatever its length.
+    as they cover the query, and names above others. Without: the words alone, in which a memory that covers everything
+    asked counts high whatever its length.
     """
     wording = 0.5 + 0.5 * words.lexical
     if meaning is None:
