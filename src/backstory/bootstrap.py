@@ -18,15 +18,18 @@ from backstory.ports.models import Embedder
 from backstory.ports.system import Clock, IdSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from datetime import timedelta
 
     from backstory.domain.admission import TextLimits
+    from backstory.domain.ledger import Caps
     from backstory.ports.text_models import TextModel
     from backstory.services.context_block import ContextBlocks
     from backstory.services.conversation import Conversations
     from backstory.services.evidence import EvidenceRecall
     from backstory.services.inspection import Inspection
+    from backstory.services.ledger import Spending
     from backstory.services.maintenance import Maintenance
     from backstory.services.project_identity import ProjectIdentity
     from backstory.services.projects import Projects
@@ -82,8 +85,9 @@ class App:
         return App(settings, self.backend, self.embedder, no_embedder=self.no_embedder, clock=self.clock, ids=self.ids)
 
     def waiting(self, limit: timedelta) -> AbstractContextManager[None]:
-        """Within, all calls together wait for other processes' writes until ``limit`` from now, not for each anew."""
-        from backstory.adapters.stores.sqlite.connection import waiting
+        """Within, all calls together wait for other writers, and for a server, until ``limit`` from now, not for each
+        anew."""
+        from backstory.adapters.deadline import waiting
 
         return waiting(limit)
 
@@ -130,8 +134,44 @@ class App:
 
     @cached_property
     def text_model(self) -> TextModel | None:
-        """The configured language model; None where there is none in this process."""
-        return _text_model(self.settings)
+        """The configured language model, with its calls booked; None where there is none in this process."""
+        model = _text_model(self.settings)
+        if model is None:
+            return None
+        from backstory.adapters.local_zone import LocalZone
+        from backstory.adapters.text_models.metered import MeteredTextModel, Terms
+        from backstory.adapters.tokens import EstimatedTokens
+        from backstory.domain.ledger import Prices
+
+        chosen = self.settings.models
+        prices = Prices(input=_millionths(chosen.price_input), output=_millionths(chosen.price_output))
+        terms = Terms(caps=self.caps, prices=prices, zone=LocalZone())
+        tokens = EstimatedTokens()
+        return MeteredTextModel(model, self.backend.ledger, terms=terms, clock=self.clock, ids=self.ids, tokens=tokens)
+
+    @cached_property
+    def caps(self) -> Caps:
+        """The most that may be spent on models. Raises ConfigError for a cap that could never be reached."""
+        from backstory.domain.ledger import Caps, read_feature_caps
+
+        chosen = self.settings.models
+        if chosen.cap_day_cost is not None:
+            _needed(chosen.price_input, "models.price_input", by="models.cap_day_cost")
+            _needed(chosen.price_output, "models.price_output", by="models.cap_day_cost")
+        return Caps(
+            day_tokens=chosen.cap_day_tokens,
+            day_cost=_millionths(chosen.cap_day_cost),
+            session_tokens=chosen.cap_session_tokens,
+            features=read_feature_caps(chosen.cap_features),
+        )
+
+    @cached_property
+    def spending(self) -> Spending:
+        from backstory.adapters.local_zone import LocalZone
+        from backstory.services.ledger import Spending
+
+        features = () if self.settings.recall.rerank == "off" or not _has_text_model(self.settings) else ("rerank",)
+        return Spending(self.backend.ledger, caps=self.caps, features=features, clock=self.clock, zone=LocalZone())
 
     @cached_property
     def reranker(self) -> Reranker | None:
@@ -152,20 +192,18 @@ class App:
             clock=self.clock,
             policy=RankingPolicy(),
             no_embedder=self.no_embedder,
-            aside=aside,
+            # the memory store lives in the event loop's own thread: read in another, its dicts would change underneath
+            aside=None if self.settings.store.url == "memory" else aside,
             reranker=self.reranker,
         )
 
     @cached_property
     def evidence(self) -> EvidenceRecall:
-        from datetime import datetime
-
+        from backstory.adapters.local_zone import LocalZone
         from backstory.services.evidence import EvidenceRecall
 
-        zone = datetime.now().astimezone().tzinfo
-        assert zone is not None
         return EvidenceRecall(
-            self.backend.evidence, self.embedder, clock=self.clock, zone=zone, no_embedder=self.no_embedder
+            self.backend.evidence, self.embedder, clock=self.clock, zone=LocalZone(), no_embedder=self.no_embedder
         )
 
     @cached_property
@@ -253,8 +291,7 @@ def _backend(settings: Settings, folder: Path, *, create: bool) -> Backend:
 
             return open_memory_store()
         case "postgresql":
-            from backstory.adapters.stores.postgres.store import open_postgres
-
+            open_postgres = _postgres()
             return open_postgres(
                 _with_password(settings.store.url, settings.store.password),
                 schema=settings.store.schema,
@@ -264,11 +301,10 @@ def _backend(settings: Settings, folder: Path, *, create: bool) -> Backend:
                 passages=passages,
             )
         case "git":
-            from backstory.adapters.project_folder import shared_git_folder
             from backstory.adapters.stores.gitbranch.store import open_git
 
             repository = Path(place) if place else folder
-            index = settings.git_index(shared_git_folder(repository) or repository)
+            index = settings.git_index(_repository_name(repository, create=create))
             ref, also = settings.store.ref, [name for name in settings.store.also.split() if name]
             return open_git(repository, ref=ref, also=also, index=index, create=create, passages=passages)
         case _:
@@ -279,12 +315,40 @@ def _backend(settings: Settings, folder: Path, *, create: bool) -> Backend:
             return open_sqlite(path, create=create, passages=passages)
 
 
+def _postgres() -> Callable[..., Backend]:
+    try:
+        from backstory.adapters.stores.postgres.store import open_postgres
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "psycopg":
+            raise
+        needs = "a Postgres store needs psycopg, not installed here: pip install 'backstory[postgres]'"
+        raise ConfigError(needs, option="store.url") from error
+    return open_postgres
+
+
+def _repository_name(repository: Path, *, create: bool) -> str:
+    """What its local file is called: by its token, or by its place where it has none."""
+    from hashlib import blake2b
+
+    from backstory.adapters.project_folder import shared_git_folder
+    from backstory.adapters.stores.gitbranch.token import repository_token
+
+    git_dir = shared_git_folder(repository)
+    token = None if git_dir is None else repository_token(git_dir, create=create)
+    place = str(git_dir or repository).encode("utf-8", "surrogateescape")
+    return token or blake2b(place, digest_size=12).hexdigest()
+
+
 def _with_password(address: str, password: str | None) -> str:
     if password is None:
         return address
+    from psycopg import ProgrammingError
     from psycopg.conninfo import make_conninfo
 
-    return make_conninfo(address, password=password)
+    try:
+        return make_conninfo(address, password=password)
+    except ProgrammingError:
+        return address  # opening says what is wrong with it
 
 
 def _embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, str]:
@@ -318,9 +382,15 @@ def _embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | None, s
             assert_never(chosen.provider)
 
 
+def _has_text_model(settings: Settings) -> bool:
+    """Whether a language model is configured that this process can ask itself."""
+    chosen = settings.models
+    return chosen.provider == "openai" or (chosen.provider == "auto" and bool(chosen.base_url))
+
+
 def _text_model(settings: Settings) -> TextModel | None:
     chosen = settings.models
-    if chosen.provider in ("none", "host") or (chosen.provider == "auto" and not chosen.base_url):
+    if not _has_text_model(settings):
         return None
     from backstory.adapters.text_models.openai import OpenAiTextModel
 
@@ -343,7 +413,13 @@ def _local_embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | N
     return None, missing
 
 
-def _needed(value: str | None, option: str) -> str:
+def _millionths(amount: str | None) -> int | None:
+    from backstory.domain.ledger import read_money
+
+    return None if amount is None else read_money(amount)
+
+
+def _needed(value: str | None, option: str, *, by: str = "the chosen model") -> str:
     if not value:
-        raise ConfigError(f"{option} is not set, and the chosen model needs it", option=option)
+        raise ConfigError(f"{option} is not set, and {by} needs it", option=option)
     return value

@@ -13,7 +13,9 @@
     │   ├── StoreDamaged      the file is not a store, or is corrupt; it is left untouched
     │   └── SchemaTooNew      written by a newer Backstory; it is left untouched
     ├── ModelError          an embedder or a language model failed
-    │   ├── ModelUnavailable
+    │   ├── ModelUnavailable  not installed, not reachable, or did not answer
+    │   │   ├── ModelTimeout    no answer within the deadline
+    │   │   └── CapReached      as much was spent as may be; it was not asked
     │   └── ModelOutputInvalid
     └── InstallError        a host's configuration could not be changed safely
 
@@ -98,13 +100,31 @@ class SchemaTooNew(StoreError):
 
 
 class ModelError(BackstoryError):
-    """An embedder or a language model failed."""
+    """An embedder or a language model failed.
+
+    A language model tells how many requests were ``sent`` for a question, and to how many of them no answer came that
+    says what they took (``unanswered``); None where nobody counted.
+    """
+
+    sent: int | None = None
+    unanswered: int | None = None
 
 
 class ModelUnavailable(ModelError):
     """The model is not installed, not reachable, or did not answer in time."""
 
     can_retry = True
+
+
+class ModelTimeout(ModelUnavailable):
+    """The model did not answer within the deadline."""
+
+
+class CapReached(ModelUnavailable):
+    """As much was spent on language models as the settings allow, so none was asked. The message says until when."""
+
+    sent = 0
+    unanswered = 0
 
 
 class ModelOutputInvalid(ModelError):

@@ -90,6 +90,14 @@ def test_where_there_is_no_store_checking_makes_none(shell: Shell) -> None:
     assert "no store yet" in shell.ok("check")
 
 
+def test_where_there_is_no_store_reading_finds_nothing_and_makes_none(shell: Shell) -> None:
+    assert "stores the first" in shell.ok("recall", "heron")
+    assert shell.json("list")["memories"] == []
+    store = shell.json("status")["store"]
+    assert (store["exists"], store["kind"] in store["location"] or store["kind"] == "git") == (False, True)
+    assert "no store yet" in shell.ok("check")
+
+
 def test_a_store_is_checked_mended_and_said_to_be_whole(shell: Shell) -> None:
     shell.ok("remember", "The cluster is called heron-2.")
     assert "is whole" in shell.ok("check", "--full")

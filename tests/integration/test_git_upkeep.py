@@ -18,7 +18,9 @@ from backstory.adapters.stores.gitbranch.store import open_git
 from backstory.adapters.stores.gitbranch.tree import placed
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.history import Action, Edit
+from backstory.domain.ids import ProjectId
 from backstory.domain.memory import Memory, Sensitivity, Visibility, forget
+from backstory.domain.project import ProjectSighting
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.errors import StoreDamaged, StoreUnavailable
@@ -329,6 +331,70 @@ def test_what_was_added_while_a_store_was_no_git_store_comes_back_with_it(clone:
     assert "added meanwhile" in run(clone.open(), contents)
     assert "added meanwhile" in clone.git("show", f"{DEFAULT_REF}:{clone.day_file()}")
     assert verify(clone.open()) == []
+
+
+def _past_of(clone: Clone) -> str:
+    return clone.git("log", "-p", "--format=%B", DEFAULT_REF)
+
+
+def test_a_restore_shows_nobody_the_memories_of_other_projects(clone: Clone, tmp_path: Path) -> None:
+    here, elsewhere = ProjectId("01J0000000000000000000000A"), ProjectId("01J0000000000000000000000B")
+    sighting = ProjectSighting(aliases=(f"git:{clone.folder.resolve() / '.git'}",), name="here", root=str(clone.folder))
+
+    async def work(backend: Backend) -> None:
+        await backend.projects.identify(sighting, now=START, new_id=here)
+        await add_memories(
+            backend.memories,
+            sample_memory("Herons nest in this repository", project=here),
+            sample_memory("Otters live in the other one", project=elsewhere),
+            sample_memory("Otters are liked by me", project=elsewhere, visibility=Visibility.GLOBAL),
+        )
+
+    run(open_sqlite(tmp_path / "memory.db"), work)
+    run(open_sqlite(tmp_path / "memory.db"), lambda backend: _upkeep(backend).backup(tmp_path / "copy.db"))
+    run(clone.open(), lambda backend: _upkeep(backend).restore(tmp_path / "copy.db"))
+    assert len(run(clone.open(), contents)) == 3
+    assert "Herons" in _past_of(clone)
+    assert "Otters" not in _past_of(clone)
+    assert faults(clone.open()) == []
+    rebuilt = run(clone.open(), lambda backend: _upkeep(backend).rebuild())
+    assert (rebuilt.memories, rebuilt.corrected) == (3, 0)
+    assert "Otters" not in _past_of(clone)
+
+
+def test_what_a_memory_said_while_it_was_private_never_comes_on_the_ref(clone: Clone) -> None:
+    async def work(backend: Backend) -> list[Any]:  # Any: changes
+        [memory] = await add_memories(
+            backend.memories, _memory("My salary is a secret", sensitivity=Sensitivity.PRIVATE)
+        )
+        steps: list[dict[str, Any]] = [  # Any: fields of a memory
+            {"content": "Coffee is in the kitchen"}, {"sensitivity": Sensitivity.NORMAL},
+            {"content": "Coffee is in the hall"}, {"content": "My bonus too", "sensitivity": Sensitivity.PRIVATE},
+        ]  # fmt: skip
+        for number, values in enumerate(steps, start=30):
+            change = await backend.memories.commit(
+                sample_change(number, Edit(before=memory, after=replace(memory, **values)), action=Action.UPDATE)
+            )
+            memory = change.edits[0].after
+        return list(await backend.memories.history(limit=100))
+
+    history = run(clone.open(), work)
+    assert "Coffee" in _past_of(clone)
+    assert "salary" not in _past_of(clone)
+    assert "bonus" not in _past_of(clone)
+    assert verify(clone.open()) == []
+    assert run(clone.open(), lambda backend: _upkeep(backend).rebuild()).corrected == 0
+    assert list(run(clone.open(), lambda backend: backend.memories.history(limit=100))) == history
+    assert verify(clone.open()) == []
+
+
+def test_a_ref_is_a_store_also_where_nothing_was_read_of_it_yet(clone: Clone, tmp_path: Path) -> None:
+    run(clone.open(), fill)
+    clone.file.unlink()
+    assert "Cut releases on Fridays" in run(clone.open(create=False), contents)
+    clone.file.unlink()
+    run(clone.open(create=False), lambda backend: _upkeep(backend).backup(tmp_path / "copy.db"))
+    assert "Cut releases on Fridays" in run(open_sqlite(tmp_path / "copy.db"), contents)
 
 
 def test_a_damaged_backup_leaves_ref_and_file_as_they_were(clone: Clone, tmp_path: Path) -> None:

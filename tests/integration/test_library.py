@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 import backstory
@@ -102,3 +104,59 @@ def test_importing_the_package_imports_nothing_of_it() -> None:
     code = "import sys, backstory; print([m for m in sys.modules if m.startswith('backstory.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['backstory.__about__']"
+
+
+def test_the_memory_store_can_be_searched_while_it_is_written_to(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_memory(store="memory", project=tmp_path, settings=LEXICAL) as memory:
+
+            async def write(first: int) -> None:
+                for number in range(first, first + 60):
+                    await memory.remember(f"Ferry {number} leaves from quay {number * 7}.")
+                    await anyio.lowlevel.checkpoint()
+
+            async def read() -> None:
+                for _ in range(60):
+                    await memory.recall("which quay does the ferry leave from?")
+                    await anyio.lowlevel.checkpoint()
+
+            await write(0)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(write, 100)
+                tasks.start_soon(read)
+                tasks.start_soon(read)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        anyio.run(main)
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_postgres_address_that_cannot_be_read_is_refused_with_a_password_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("BACKSTORY_STORE_PASSWORD", "t1de-table")
+    with (
+        pytest.raises(ConfigError, match="cannot be read") as refused,
+        open_memory(store="postgresql://localhost/d?quay=7", settings=LEXICAL),
+    ):
+        pass
+    assert "t1de-table" not in str(refused.value)
+
+
+@pytest.mark.parametrize("password", ["", "t1de-table"])
+def test_a_postgres_store_without_its_driver_says_what_to_install(password: str) -> None:
+    program = """
+import os, sys
+sys.modules["psycopg"] = None
+import backstory
+try:
+    with backstory.open_memory(store="postgresql://localhost/d", settings={"embedder.provider": "none"}):
+        pass
+except backstory.ConfigError as error:
+    print(error)
+"""
+    env = {**os.environ, **({"BACKSTORY_STORE_PASSWORD": password} if password else {})}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+    assert "pip install 'backstory[postgres]'" in done.stdout, done.stderr

@@ -9,7 +9,6 @@ import random
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +40,7 @@ from backstory.ports.index import TextHit, TextSearch
 from backstory.ports.store import Use
 from backstory.testing.fakes import ORCHARD, START, add_memories, sample_change, sample_memory
 from backstory.testing.postgres import PostgresForTests, postgres_for_tests, why_there_is_none
+from tests.integration.postgres_proxy import Proxy
 
 pytestmark = pytest.mark.skipif(why_there_is_none() is not None, reason=str(why_there_is_none()))
 
@@ -350,67 +350,6 @@ def test_waiting_too_long_for_another_writer_is_told(
 # --- lost connections -------------------------------------------------------------------------------------------------
 
 
-class Proxy:
-    """Stands between a store and the server, and cuts the line when it is told to."""
-
-    def __init__(self, socket_folder: str) -> None:
-        self._server = f"{socket_folder}/.s.PGSQL.5432"
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._cut: bytes | None = None
-        self._forward = False
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut_at(self, statement: bytes, *, forward: bool = False) -> None:
-        """Cut the line once, at this statement; ``forward`` says whether the server still gets it."""
-        self._cut, self._forward = statement, forward
-
-    @property
-    def has_cut(self) -> bool:
-        return self._cut is None
-
-    def close(self) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            upstream = socket.socket(socket.AF_UNIX)
-            upstream.connect(self._server)
-            threading.Thread(target=self._upward, args=(client, upstream), daemon=True).start()
-            threading.Thread(target=self._downward, args=(client, upstream), daemon=True).start()
-
-    def _upward(self, client: socket.socket, upstream: socket.socket) -> None:
-        while data := _receive(client):
-            if self._cut is not None and self._cut in data:
-                self._cut = None
-                client.shutdown(socket.SHUT_RDWR)
-                if self._forward:
-                    upstream.sendall(data)
-                    time.sleep(0.2)
-                break
-            upstream.sendall(data)
-        upstream.shutdown(socket.SHUT_RDWR)
-
-    def _downward(self, client: socket.socket, upstream: socket.socket) -> None:
-        while data := _receive(upstream):
-            try:
-                client.sendall(data)
-            except OSError:
-                return
-        client.close()
-
-
-def _receive(end: socket.socket) -> bytes:
-    try:
-        return end.recv(65536)
-    except OSError:
-        return b""
-
-
 @pytest.fixture
 def proxy(server: PostgresForTests) -> Iterator[Proxy]:
     between = Proxy(server.socket_folder)
@@ -510,7 +449,7 @@ def test_nothing_of_a_call_stays_on_the_connection(server: PostgresForTests) -> 
     schema = server.new_name()
     connection = Connection(server.dsn(), on_open=lambda raw: None, schema=schema, tenant="red")
     assert run(connection.read, lambda raw: raw.execute("SHOW backstory.tenant").fetchone()) == ("red",)
-    with connection._pool.connection(wait_s=1) as raw:
+    with connection._pool.connection(until=time.monotonic() + 1) as raw:
         for name in ("search_path", "statement_timeout", "lock_timeout"):
             assert raw.execute(f"SELECT source FROM pg_settings WHERE name = '{name}'").fetchone() == ("default",)
         assert raw.execute("SELECT current_setting('backstory.tenant', true)").fetchone() == ("",)

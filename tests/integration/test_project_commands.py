@@ -90,6 +90,17 @@ def test_a_moved_folder_is_offered_and_linked_again_and_taken_back(person: Perso
     assert len(person.json(papers, "projects")["projects"]) == 3
 
 
+def test_a_moved_folder_is_found_again_before_anything_is_stored_in_it(
+    person: Person, moved: tuple[Path, Path]
+) -> None:
+    papers, _ = moved
+    card = person.json(papers, "projects", "show")
+    assert card["memories"] == 0
+    [candidate] = card["candidates"]
+    person.ok(papers, "projects", "merge", candidate["project"]["id"], ".", "--yes")
+    assert "Seedlings" in person.ok(papers, "list")
+
+
 def test_projects_are_listed_and_shown(person: Person, moved: tuple[Path, Path]) -> None:
     papers, shed = moved
     listed = person.json(shed, "projects", "list")["projects"]

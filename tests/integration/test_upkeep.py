@@ -282,6 +282,23 @@ def test_a_backup_never_takes_the_place_of_a_store_in_use(tmp_path: Path) -> Non
     assert len(contents(other)) == len(contents(backend)) == 6
 
 
+def test_a_backup_takes_the_place_of_files_alone_and_of_no_log(tmp_path: Path) -> None:
+    backend = filled(tmp_path / "memory.db")
+    os.mkfifo(tmp_path / "pipe")
+    for target in ("pipe", "memory.db-wal", "memory.db-journal"):
+        with pytest.raises(InputError):
+            drive(upkeep_of(backend).backup(tmp_path / target, overwrite=True))
+    assert (tmp_path / "pipe").is_fifo()
+    assert len(contents(open_sqlite(tmp_path / "memory.db"))) == 6
+
+
+def test_where_a_backup_cannot_be_written_the_store_is_not_blamed(tmp_path: Path) -> None:
+    backend = filled(tmp_path / "memory.db")
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(StoreUnavailable, match=r"the backup .* cannot be written"):
+        drive(upkeep_of(backend).backup(tmp_path / "taken" / "copy.db"))
+
+
 def test_a_damaged_store_is_not_backed_up_over_a_good_backup(tmp_path: Path) -> None:
     path = closed(tmp_path / "memory.db")
     to = tmp_path / "backup.db"

@@ -29,6 +29,8 @@ def main_remote(git_dir: Path) -> str | None:
 def _settings(path: Path) -> Iterator[tuple[str, str, str, str]]:
     """Section, subsection, key and value of each setting; what cannot be read is left out."""
     try:
+        if not path.is_file():  # a pipe in its place would never end
+            return
         with path.open("rb") as file:
             text = file.read(_MAX_BYTES).decode("utf-8-sig", "replace")
     except OSError:

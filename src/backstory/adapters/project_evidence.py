@@ -89,6 +89,8 @@ def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
 def _hosts_root(git_dir: Path) -> list[str]:
     """The root commit that OpenCode found when it had the time for it, and keeps in the git directory."""
     try:
+        if not (git_dir / "opencode").is_file():
+            return []
         with (git_dir / "opencode").open("rb") as file:
             text = file.read(200).decode("ascii", "replace").strip()
     except OSError:

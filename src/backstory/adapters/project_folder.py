@@ -10,6 +10,8 @@ from pathlib import Path
 
 from backstory.domain.project import ProjectSighting
 
+_MAX_BYTES = 1 << 20
+
 
 def see_project(directory: Path) -> ProjectSighting:
     """How ``directory`` identifies its project.
@@ -124,7 +126,7 @@ def _mtime(path: Path) -> int:
 def _resolved(directory: Path) -> Path:
     try:
         return directory.resolve()
-    except (OSError, RuntimeError):  # a loop of links, or a folder that is gone
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a folder that is gone, a NUL in its name
         return directory.absolute()
 
 
@@ -162,11 +164,7 @@ def _points_back(git_dir: Path, marker: Path) -> bool:
 
 def _worktree_setting(git_dir: Path) -> Path | None:
     """``core.worktree`` of a submodule's settings."""
-    try:
-        lines = (git_dir / "config").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return None
-    pairs = (line.partition("=") for line in lines)
+    pairs = (line.partition("=") for line in (_content(git_dir / "config") or "").splitlines())
     folders = [value.strip().strip('"') for name, _, value in pairs if name.strip().lower() == "worktree"]
     return _resolved(git_dir / folders[-1]) if folders else None
 
@@ -186,7 +184,16 @@ def _is_bare(folder: Path) -> bool:
 
 
 def _first_line(path: Path) -> str | None:
+    lines = (_content(path) or "").splitlines()
+    return lines[0].strip() if lines else None
+
+
+def _content(path: Path) -> str | None:
+    """What a file holds, as far as git would write it. A pipe in its place would never end."""
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()[0].strip()
-    except (OSError, IndexError):
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return file.read(_MAX_BYTES).decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
         return None

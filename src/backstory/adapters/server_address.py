@@ -76,7 +76,7 @@ def retry_after_seconds(value: str | None) -> float | None:
 
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for an offset of many digits
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return max((aware - datetime.now(UTC)).total_seconds(), 0.0)

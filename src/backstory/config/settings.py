@@ -11,7 +11,9 @@ from typing import Literal, get_args
 from backstory.config.locations import platform_folder
 from backstory.config.options import Group, Option, declared_options, option
 from backstory.config.values import (
+    amount,
     api_key,
+    feature_caps,
     folder,
     git_ref,
     git_refs,
@@ -36,6 +38,8 @@ LogLevel = Literal["error", "warning", "info", "debug"]
 _ADDRESS = "an http or https address without user name or password"
 _VARIABLE = "the name of an environment variable, in upper case"
 _FOLDER = "an absolute path; ~ is your home folder"
+_AMOUNT = 'an amount below 10,000 in quotes, such as "0.15"'
+_MOST_TOKENS = 1_000_000_000_000
 _STORE = "sqlite, sqlite:///absolute/path/of/file.db, postgresql://user@host/database, git, memory"
 _DATABASE = "backstory.db"
 
@@ -214,6 +218,57 @@ class ModelSettings(Group):
     )
     concurrency: int = option(
         2, minimum=1, maximum=16, unit="questions", project="safe", help="How many may be under way at once."
+    )
+    price_input: str | None = option(
+        None,
+        type=str,
+        check=amount,
+        allowed=_AMOUNT,
+        project="never",
+        help="What a million tokens sent to the model cost, in your currency. Calls have a cost once both prices are"
+        " set.",
+    )
+    price_output: str | None = option(
+        None,
+        type=str,
+        check=amount,
+        allowed=_AMOUNT,
+        project="never",
+        help="What a million tokens written by the model cost.",
+    )
+    cap_day_tokens: int | None = option(
+        None,
+        type=int,
+        minimum=0,
+        maximum=_MOST_TOKENS,
+        unit="tokens",
+        project="never",
+        help="The most tokens a day that models may take, in and out. At a cap, what asks a model does without until"
+        " midnight.",
+    )
+    cap_day_cost: str | None = option(
+        None,
+        type=str,
+        check=amount,
+        allowed=_AMOUNT,
+        project="never",
+        help="The most that models may cost a day; needs both prices.",
+    )
+    cap_session_tokens: int | None = option(
+        None,
+        type=int,
+        minimum=0,
+        maximum=_MOST_TOKENS,
+        unit="tokens",
+        project="never",
+        help="The most tokens that models may take for one session of the coding agent.",
+    )
+    cap_features: str = option(
+        "",
+        check=feature_caps,
+        allowed="features with a number of tokens each, such as rerank=20000",
+        project="never",
+        help="The most tokens a day for single features: `rerank`.",
     )
 
 
@@ -459,12 +514,9 @@ class Settings(Group):
             return self.data_dir / _DATABASE
         return Path(self.store.url.removeprefix("sqlite://"))
 
-    def git_index(self, repository: Path) -> Path:
+    def git_index(self, name: str) -> Path:
         """The file beside a ``git`` store that makes it searchable: one for each repository. Raises as ``data_dir``."""
-        from hashlib import blake2b
-
-        digest = blake2b(str(repository).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-        return self.data_dir / "git" / f"{repository.parent.name or 'repository'}-{digest}.db"
+        return self.data_dir / "git" / f"{name}.db"
 
 
 @cache

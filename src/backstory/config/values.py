@@ -185,6 +185,21 @@ def api_key(text: str) -> str:
     return text
 
 
+def amount(text: str) -> str:
+    """An amount of money such as ``0.15``."""
+    from backstory.domain.ledger import read_money  # most people set no price
+
+    read_money(text)
+    return text.strip()
+
+
+def feature_caps(text: str) -> str:
+    """Features with the tokens each may take a day, such as ``rerank=20000``, one blank between two."""
+    from backstory.domain.ledger import read_feature_caps
+
+    return " ".join(f"{feature}={tokens}" for feature, tokens in read_feature_caps(text).items())
+
+
 def shown(value: object) -> str:
     """A value as people may see it: on one line, cut to 80 characters, without passwords in addresses."""
     if isinstance(value, dict | list):

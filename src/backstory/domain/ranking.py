@@ -93,6 +93,11 @@ class RankingPolicy:
     half_life: timedelta = timedelta(days=45)
     superseded_penalty: float = 1.0
 
+    @property
+    def most_ties(self) -> float:
+        """The most that circumstances can add to a memory."""
+        return self.own_project + self.session * self.sessions_at_most + self.freshness
+
     def as_score(self, evidence: float) -> float:
         """Evidence on a scale that people can read: in (0, 1), about 0.5 where an answer is as likely as not."""
         return 1.0 / (1.0 + math.exp(-(evidence - EVEN_EVIDENCE) / EVIDENCE_STEP))

@@ -18,6 +18,8 @@ MAX_CANDIDATES = 30
 """As many as the seed that reranks shows its model by default."""
 CANDIDATE_MAX_CHARS = 400
 QUESTION_MAX_CHARS = 1_000
+ANSWER_MAX_CHARS = 100_000
+"""Far more than a model says that was given room for some hundred tokens; reading 8 MB would take half a minute."""
 
 SCHEMA: Mapping[str, object] = {
     "type": "object",
@@ -55,6 +57,8 @@ def read_choice(raw: str | None, *, count: int, finish: Finish = Finish.UNKNOWN)
     Numbers nobody gave are left out, and so are repetitions; when no number remains of some, the answer is unusable
     rather than a choice of none. So is one that says two things.
     """
+    if raw is not None and len(raw) > ANSWER_MAX_CHARS:
+        return Unusable(reason=Reason.TOO_LONG)
     text = own_words(raw, finish=finish)
     if isinstance(text, Unusable):
         return text

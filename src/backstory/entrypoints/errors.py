@@ -82,7 +82,7 @@ RULES = (
         error=StoreUnavailable,
         exit_code=7,
         meaning="The store is full, read-only, missing or not reachable.",
-        advice="check the disk and the permissions of its folder, then try again; `backstory status` names the store",
+        advice="check its disk, folder or server, then try again; `backstory status` names the store",
     ),
     Rule(
         error=StoreBusy,

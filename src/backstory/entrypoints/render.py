@@ -184,6 +184,8 @@ def status_lines(told: Status) -> Iterator[Line]:
     else:
         lacking = f"; {meaning.without_vector} lack a vector: `backstory embed`" if meaning.without_vector else ""
         yield f"  meaning   {meaning.model}{lacking}", "plain"
+    for each in told.stopped:
+        yield f"  models    {each.feature} works without the model: {each.reached.reason}", "bad"
     if told.blocks:
         yield "Offered lately", "strong"
         yield from (block_line(block) for block in told.blocks)

@@ -174,6 +174,8 @@ def project_shape(project: Project) -> Shape:
 
 def status_shape(told: Status) -> Shape:
     """Store, project, counts, what recall works with, and what was offered lately."""
+    from backstory.entrypoints.costs import stopped_shapes
+
     statistics = told.statistics
     return {
         "version": told.version,
@@ -196,6 +198,7 @@ def status_shape(told: Status) -> Shape:
             "model": told.meaning.model,
             "reason": told.meaning.reason,
         },
+        "at_cap": stopped_shapes(told.stopped),
         "messages": statistics.messages,
         "projects": statistics.projects,
         "recent_blocks": [block_shape(block) for block in told.blocks],

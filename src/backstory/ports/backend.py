@@ -10,8 +10,9 @@ from backstory.ports.evidence import EvidenceIndex
 from backstory.ports.index import TextIndex, VectorIndex
 from backstory.ports.store import MemoryStore, ProjectRegistry
 
-if TYPE_CHECKING:
-    from backstory.ports.upkeep import StoreUpkeep  # 5 ms that a recall would pay for nothing
+if TYPE_CHECKING:  # some milliseconds each that a recall would pay for nothing
+    from backstory.ports.ledger import Ledger
+    from backstory.ports.upkeep import StoreUpkeep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,4 +26,5 @@ class Backend:
     conversations: ConversationStore
     evidence: EvidenceIndex
     projects: ProjectRegistry
+    ledger: Ledger
     upkeep: StoreUpkeep | None = None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from backstory.domain.answers import Finish
+from backstory.domain.ids import ProjectId, SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class TextRequest:
     ``feature`` says for what it is asked (``rerank``, ``observation``): costs are booked and failures are counted by
     it. ``schema`` is a JSON schema of the answer; a model that cannot be held to one gets the prompt alone, so the
     prompt must describe the form too. ``deadline_s`` bounds everything from now to the answer, waiting included.
+    ``session`` and ``project`` are on whose behalf it is asked, for the books alone: neither is sent.
     """
 
     feature: str
@@ -27,6 +29,8 @@ class TextRequest:
     max_output_tokens: int = 1024
     schema: Mapping[str, object] | None = None
     deadline_s: float
+    session: SessionId | None = None
+    project: ProjectId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +38,8 @@ class TextAnswer:
     """What a model said. Outside data: ``domain/answers.py`` and its neighbours read it with distrust.
 
     ``model`` is the one that really answered, as its server names it. Token counts are the server's own, None where it
-    gives none. ``duration_s`` is the whole time, retries included.
+    gives none. ``duration_s`` is the whole time, retries included. ``sent`` counts all requests; no answer came to
+    ``unanswered`` of them, which the token counts know nothing of.
     """
 
     text: str
@@ -43,6 +48,8 @@ class TextAnswer:
     input_tokens: int | None = None
     output_tokens: int | None = None
     duration_s: float
+    sent: int = 1
+    unanswered: int = 0
 
 
 class TextModel(Protocol):
@@ -57,9 +64,9 @@ class TextModel(Protocol):
         """Ask once. Secrets are masked in what leaves the machine. Cancelling ends the request at the server too.
 
         An empty or refusing answer is an answer; ``finish`` may tell why. Never takes longer than ``deadline_s``.
-        Raises ModelUnavailable (not reachable, not in time, refused, or resting after repeated failures) and
-        ModelOutputInvalid (what came back is not in the protocol). No message holds a key, the prompt, or anything
-        the server said.
+        Raises ModelUnavailable (not reachable, refused, or resting after repeated failures; ModelTimeout: not in
+        time) and ModelOutputInvalid (what came back is not in the protocol), each with its ``sent`` and
+        ``unanswered``. No message holds a key, the prompt, or anything the server said.
         """
         ...
 

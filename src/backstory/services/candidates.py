@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ from backstory.services.query_reading import ReadQuery
 
 _CANDIDATES = 60
 _COMPARED = 40  # candidates whose words are compared with the query's, one by one
-_LOADED_AT_LEAST = 24  # of the candidates; the rest are too far behind for a tie-breaker to bring them into the results
+_LOADED_AT_LEAST = 24  # of the candidates, before it is known which others circumstances may bring among the best
 
 
 @dataclass(slots=True)
@@ -87,7 +88,14 @@ class CandidateSearch:
 
     async def score(self, found: Found, query: Query, selection: Selection) -> list[Result]:
         candidates = await self._compare_words(found, _candidates(found, self._policy))
-        candidates = candidates[: max(2 * query.limit, _LOADED_AT_LEAST)]
+        first = max(2 * query.limit, _LOADED_AT_LEAST)
+        results = await self._load(candidates[:first], query, selection)
+        results += await self._load(_that_may_rise(candidates[first:], results, query, self._policy), query, selection)
+        return sorted(results, key=lambda result: rank_key(result.memory, result.score), reverse=True)
+
+    async def _load(self, candidates: Sequence[_Candidate], query: Query, selection: Selection) -> list[Result]:
+        if not candidates:
+            return []
         memories = await self._backend.memories.get([candidate.id for candidate in candidates])
         question = query.text.rstrip().endswith(("?", "？"))
         results = []
@@ -105,7 +113,7 @@ class CandidateSearch:
                 policy=self._policy,
             )
             results.append(Result(memory=memory, score=score, reasons=explain(score)))
-        return sorted(results, key=lambda result: rank_key(result.memory, result.score), reverse=True)
+        return results
 
     async def _compare_words(self, found: Found, candidates: list[_Candidate]) -> list[_Candidate]:
         """The candidates in order again, after the words of the first were compared with the query's, where the model
@@ -141,6 +149,16 @@ def _candidates(found: Found, policy: RankingPolicy) -> list[_Candidate]:
         meaning = None if similarity is None else Meaning(similarity=similarity)
         candidates.append(_candidate(memory_id, found.words.get(memory_id, found.no_words), meaning, policy))
     return sorted(candidates, key=_by_evidence, reverse=True)
+
+
+def _that_may_rise(
+    rest: Sequence[_Candidate], results: Sequence[Result], query: Query, policy: RankingPolicy
+) -> Sequence[_Candidate]:
+    """Those of the rest that circumstances may bring among the best; which these are is known of loaded ones only."""
+    if len(results) < query.limit:
+        return rest
+    last = sorted((result.score.total for result in results), reverse=True)[query.limit - 1]
+    return [candidate for candidate in rest if policy.as_score(candidate.evidence + policy.most_ties) >= last]
 
 
 def _candidate(memory_id: MemoryId, words: WordMatch, meaning: Meaning | None, policy: RankingPolicy) -> _Candidate:

@@ -74,8 +74,11 @@ class Recall:
             beside = asyncio.ensure_future(by_words)
             try:
                 await self._read(text, query, found)
-            finally:
-                await beside
+            except BaseException:
+                beside.cancel()  # whoever gave up does not wait for a store that hangs
+                await asyncio.gather(beside, return_exceptions=True)
+                raise
+            await beside
         scored, recalled = await self._aside(partial(self._answer, query, selection, found))
         if self._reranker is None or not scored:
             return recalled

@@ -14,7 +14,7 @@ from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Memory, Sensitivity, Visibility
 from backstory.domain.reranking import MAX_CANDIDATES, read_choice
 from backstory.domain.scope import Audience, Viewer, visible
-from backstory.errors import ModelError
+from backstory.errors import CapReached, ModelError
 from backstory.ports.text_models import TextModel, TextRequest
 from backstory.prompts.rerank import VERSION, rerank_prompt
 from backstory.services.query import Result, Skipped
@@ -74,17 +74,19 @@ class Reranker:
         key = self._key(question, [results[place].memory for place in shown])
         picked = self._cache.get(key)
         if picked is None:
-            answer = await self._ask(question, [results[place].memory.content for place in shown], seconds)
+            notes = [results[place].memory.content for place in shown]
+            answer = await self._ask(question, notes, seconds, viewer)
             if isinstance(answer, Skipped):
-                _log.warning("event=rerank_skipped session=%s reason=%s", viewer.session, answer.reason)
                 return answer
             picked = answer
         self._keep(key, picked)
         return self._arranged(results, shown, [shown[position] for position in picked])
 
-    async def _ask(self, question: str, notes: Sequence[str], seconds: float) -> tuple[int, ...] | Skipped:
+    async def _ask(
+        self, question: str, notes: Sequence[str], seconds: float, viewer: Viewer
+    ) -> tuple[int, ...] | Skipped:
         if seconds < LEAST_S:
-            return Skipped(part=FEATURE, reason="no time was left to ask the model")
+            return _skipped("no time was left to ask the model", viewer)
         prompt = rerank_prompt(question, [admit_evidence(note) for note in notes])
         request = TextRequest(
             feature=FEATURE,
@@ -93,14 +95,18 @@ class Reranker:
             schema=prompt.schema,
             max_output_tokens=MAX_OUTPUT_TOKENS,
             deadline_s=seconds,
+            session=viewer.session,
+            project=viewer.project,
         )
         try:
             answer = await self._model.generate(request)
+        except CapReached as error:
+            return _skipped(str(error), viewer, level=logging.INFO)  # as the user wishes, at every search from now on
         except ModelError as error:
-            return Skipped(part=FEATURE, reason=str(error))
+            return _skipped(str(error), viewer)
         choice = read_choice(answer.text, count=len(notes), finish=answer.finish)
         if isinstance(choice, Unusable):
-            return Skipped(part=FEATURE, reason=f"the model's answer cannot be used ({choice.reason.value})")
+            return _skipped(f"the model's answer cannot be used ({choice.reason.value})", viewer)
         return choice.positions
 
     def _arranged(self, results: Sequence[Result], shown: Sequence[int], picked: Sequence[int]) -> Reranked:
@@ -125,6 +131,11 @@ class Reranker:
         self._cache.move_to_end(key)
         if len(self._cache) > MAX_CACHED:
             self._cache.popitem(last=False)
+
+
+def _skipped(reason: str, viewer: Viewer, *, level: int = logging.WARNING) -> Skipped:
+    _log.log(level, "event=rerank_skipped session=%s reason=%s", viewer.session, reason)
+    return Skipped(part=FEATURE, reason=reason)
 
 
 def _may_send(memory: Memory, viewer: Viewer) -> bool:

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from backstory.adapters.blocking import OneAtATime, run_blocking, running_loop
+from backstory.adapters.blocking import OneAtATime, aside, run_blocking, running_loop
 
 T = TypeVar("T")
 
@@ -133,3 +133,38 @@ def test_the_module_and_a_call_in_place_import_no_event_loop() -> None:
         "assert not {'asyncio', 'anyio', 'trio'} & set(sys.modules), sorted(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+def test_work_aside_runs_in_one_other_thread_and_gives_back_its_result() -> None:
+    lane = OneAtATime()
+
+    async def work() -> set[int]:
+        return {await run_blocking(threading.get_ident), await lane.run(threading.get_ident)}
+
+    (thread,) = anyio.run(aside, work)
+    assert thread != threading.get_ident()
+    assert drive(aside(work)) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("lane", [None, OneAtATime()])
+def test_of_work_aside_that_nobody_waits_for_the_call_that_runs_is_the_last(lane: OneAtATime | None) -> None:
+    run = run_blocking if lane is None else lane.run
+    release, ended = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    async def work() -> None:
+        try:
+            await run(lambda: order.append("first" if release.wait(5) else "late"))
+            await run(lambda: order.append("second"))
+        finally:
+            ended.set()
+
+    async def main() -> None:
+        with anyio.move_on_after(0.05):
+            await aside(work)
+        release.set()
+        await run_blocking(lambda: ended.wait(5))
+
+    anyio.run(main)
+    assert order == ["first"]
+    assert drive(aside(lambda: run(lambda: "others go on"))) == "others go on"

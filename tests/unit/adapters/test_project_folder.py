@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from backstory.adapters.git_settings import main_remote
 from backstory.adapters.project_folder import project_root, see_project
 
 
@@ -154,3 +157,32 @@ def test_a_bare_repository_is_called_after_itself(tmp_path: Path, name: str, cal
     (tmp_path / name).mkdir(parents=True)
     git(tmp_path / name, "init", "-q", "--bare")
     assert see_project(tmp_path / name).name == called
+
+
+@pytest.mark.parametrize("named", ["../ferry\0/.git", "x/" * 5000, "x" * 50_000, "link/x", ""])
+def test_a_git_file_that_names_no_folder_leaves_a_folder_outside_git(tmp_path: Path, named: str) -> None:
+    (tmp_path / "link").symlink_to("link")
+    (tmp_path / ".git").write_text(f"gitdir: {named}\n", encoding="utf-8")
+    assert see_project(tmp_path).aliases == (f"dir:{tmp_path}",)
+
+
+@pytest.mark.parametrize(("file", "content"), [("gitdir", "a\0b"), ("config", "worktree = a\0b")])
+def test_a_git_directory_that_names_no_checkout_leaves_a_folder_outside_git(
+    tmp_path: Path, file: str, content: str
+) -> None:
+    (tmp_path / "made-up").mkdir()
+    (tmp_path / "made-up" / file).write_text(content, encoding="utf-8")
+    (tmp_path / ".git").write_text("gitdir: made-up\n", encoding="utf-8")
+    assert see_project(tmp_path).aliases == (f"dir:{tmp_path}",)
+
+
+@pytest.mark.parametrize("pipe", ["gitdir", "config"])
+def test_a_pipe_in_place_of_a_file_of_git_is_not_waited_for(tmp_path: Path, pipe: str) -> None:
+    (tmp_path / "made-up").mkdir()
+    os.mkfifo(tmp_path / "made-up" / pipe)
+    (tmp_path / ".git").write_text("gitdir: made-up\n", encoding="utf-8")
+    program = (
+        "import pathlib, sys; from backstory.adapters.project_folder import *; see_project(pathlib.Path(sys.argv[1]))"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=20)
+    assert main_remote(tmp_path / "made-up") is None

@@ -70,6 +70,8 @@ def test_a_wish_to_wait_is_read_in_both_forms() -> None:
     assert 55 < soon <= 60
 
 
-@pytest.mark.parametrize("value", [None, "", "soon", "-5", "1e9", "Thu, 99 Foo 2020"])
+@pytest.mark.parametrize(
+    "value", [None, "", "soon", "-5", "1e9", "Thu, 99 Foo 2020", f"Mon, 01 Jan 2024 00:00:00 +{9**20}"]
+)
 def test_a_wish_that_cannot_be_read_is_none(value: str | None) -> None:
     assert retry_after_seconds(value) is None

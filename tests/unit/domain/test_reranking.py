@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.domain.answers import Finish, Reason, Unusable
-from backstory.domain.reranking import CANDIDATE_MAX_CHARS, Choice, numbered, quoted, read_choice
+from backstory.domain.reranking import ANSWER_MAX_CHARS, CANDIDATE_MAX_CHARS, Choice, numbered, quoted, read_choice
 
 
 def choose(raw: str | None, finish: Finish = Finish.STOP) -> Choice | Unusable:
@@ -97,3 +97,7 @@ def test_no_text_leaves_its_quotation_marks_its_line_or_the_list(text: str) -> N
 def test_no_answer_raises_and_every_position_is_one_that_was_given(raw: str) -> None:
     read = choose(raw)
     assert isinstance(read, Unusable) or all(0 <= position < 4 for position in read.positions)
+
+
+def test_an_answer_without_end_is_not_read() -> None:
+    assert choose('{"order": [1]}' + " " * ANSWER_MAX_CHARS) == Unusable(reason=Reason.TOO_LONG)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from backstory.domain.memory import Kind, Sensitivity, Visibility
 from backstory.domain.provenance import Origin
+from backstory.domain.ranking import RankingPolicy
 from backstory.errors import InputError, StoreUnavailable
+from backstory.ports.models import Passage
 from backstory.services.query import Query
+from backstory.services.recall import Recall
 from backstory.testing.fakes import HashEmbedder, failing_backend
 
 if TYPE_CHECKING:
     from tests.unit.services.conftest import Shop
 
+T = TypeVar("T")
 FACTS = ("The invoice service runs on port 8443", "We deploy on Fridays", "Tests need a real Postgres")
 
 
@@ -174,3 +183,44 @@ def test_what_was_replaced_by_the_same_words_does_not_stand_for_them(shop: Shop)
 def test_a_very_long_query_is_answered(shop: Shop) -> None:
     with_facts(shop)
     assert shop.found("invoice port " + "x" * 1_000_000)[0] == FACTS[0]
+
+
+@pytest.mark.parametrize("limit", [1, 5, 10])
+def test_a_memory_of_the_project_is_not_crowded_out_by_global_ones_that_match_a_little_better(
+    shop: Shop, limit: int
+) -> None:
+    own = "Ferries of this harbour leave from the northern quay whenever the tide allows it"
+    shop.say(own)
+    for number in range(35):
+        shop.say(f"ferries harbour quay {number} berth{number}", visibility=Visibility.GLOBAL)
+    assert shop.found("ferries harbour quay", limit=limit)[0] == own
+
+
+class NeverReady(HashEmbedder):
+    """A model that does not come to an answer."""
+
+    async def read(self, texts: Sequence[str]) -> list[Passage | None]:
+        await anyio.sleep_forever()
+        raise AssertionError(texts)
+
+
+def test_a_cancelled_recall_does_not_wait_for_its_search(shop: Shop) -> None:
+    with_facts(shop, embedded=True)
+    hangs = threading.Event()
+
+    async def aside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: as in Aside
+        await anyio.to_thread.run_sync(hangs.wait, abandon_on_cancel=True)
+        return await work()
+
+    async def main() -> bool:
+        recall = Recall(
+            shop.backend, NeverReady(), clock=shop.clock, policy=RankingPolicy(), no_embedder="", aside=aside
+        )
+        asked = asyncio.ensure_future(recall.recall(Query(text="invoice port", viewer=shop.model)))
+        await asyncio.sleep(0.02)
+        asked.cancel()
+        await asyncio.wait([asked], timeout=5)
+        hangs.set()
+        return asked.cancelled()
+
+    assert asyncio.run(main())

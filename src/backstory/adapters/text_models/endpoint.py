@@ -53,6 +53,28 @@ class AskedToWait:
     reason: str
 
 
+@dataclass(slots=True, kw_only=True)
+class Requests:
+    """The requests of one question, counted while they are made: ``sent``, and how many of them had no answer yet."""
+
+    sent: int = 0
+    unanswered: int = 0
+
+    def sending(self) -> None:
+        """One goes out."""
+        self.sent += 1
+        self.unanswered += 1
+
+    def not_sent(self) -> None:
+        """The last one never reached the server."""
+        self.sent -= 1
+        self.unanswered -= 1
+
+    def answered(self) -> None:
+        """The server answered the last one, be it with an error."""
+        self.unanswered -= 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
     """What belongs to one event loop: connections, and how many may be in use at once."""
@@ -83,13 +105,15 @@ class AsyncJsonEndpoint:
         """Host and port, for messages."""
         return self._server.shown
 
-    async def post(self, path: str, body: Mapping[str, object], *, deadline: float, if_missing: str) -> object:
+    async def post(
+        self, path: str, body: Mapping[str, object], *, deadline: float, if_missing: str, requests: Requests
+    ) -> object:
         """Send ``body`` and return the parsed answer, ``Refused`` or ``AskedToWait``.
 
         Tries again after 408, 429, 5xx, a broken connection and an error in place of an answer, waiting as long as
         ``Retry-After`` asks; when that goes beyond ``deadline`` (of ``time.monotonic``), it ends at once. The caller
-        ends everything else at the deadline. ``if_missing`` says what a 404 means. Raises ModelUnavailable and
-        ModelOutputInvalid.
+        ends everything else at the deadline. ``if_missing`` says what a 404 means. ``requests`` is counted up, however
+        this ends. Raises ModelUnavailable and ModelOutputInvalid.
         """
         import anyio
 
@@ -98,7 +122,8 @@ class AsyncJsonEndpoint:
         line = self._line()
         while True:
             async with line.limiter:
-                answer = await self._attempt(line.client, path, content, if_missing=if_missing)
+                requests.sending()
+                answer = await self._attempt(line.client, path, content, if_missing=if_missing, requests=requests)
             if not isinstance(answer, _Later):
                 return answer
             wait = answer.wait_seconds if answer.wait_seconds is not None else pause_seconds(attempt)
@@ -117,15 +142,21 @@ class AsyncJsonEndpoint:
         if line is not None:
             await line.client.aclose()
 
-    async def _attempt(self, client: httpx.AsyncClient, path: str, content: bytes, *, if_missing: str) -> object:
+    async def _attempt(
+        self, client: httpx.AsyncClient, path: str, content: bytes, *, if_missing: str, requests: Requests
+    ) -> object:
         import httpx
 
         try:
             async with client.stream("POST", self._server.base_url + path, content=content) as response:
                 if not response.is_success:
+                    requests.answered()
                     return await self._failure(response, if_missing=if_missing)
-                return self._parse(await self._read(response, most=MAX_ANSWER_BYTES))
+                parsed = self._parse(await self._read(response, most=MAX_ANSWER_BYTES))
+                requests.answered()
+                return parsed
         except (httpx.ConnectError, httpx.ConnectTimeout):
+            requests.not_sent()
             return _Later(reason="cannot be reached")
         except httpx.DecodingError as error:
             raise ModelOutputInvalid(f"{self.shown} sent an answer that cannot be unpacked") from error

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from backstory.adapters.blocking import running_loop
 from backstory.adapters.text_models.cool_down import CoolDown
-from backstory.adapters.text_models.endpoint import AskedToWait, AsyncJsonEndpoint, Refused
+from backstory.adapters.text_models.endpoint import AskedToWait, AsyncJsonEndpoint, Refused, Requests
 from backstory.domain.admission import clean_text
 from backstory.domain.answers import Finish
 from backstory.domain.redaction import redact_secrets
-from backstory.errors import ModelOutputInvalid, ModelUnavailable
+from backstory.errors import ModelError, ModelOutputInvalid, ModelTimeout, ModelUnavailable
 from backstory.ports.text_models import TextAnswer, TextRequest
 
 PATH = "/chat/completions"
@@ -89,9 +89,17 @@ class OpenAiTextModel:
             await self.close()
 
     async def _generate(self, request: TextRequest) -> TextAnswer:
+        requests = Requests()
+        try:
+            return await self._counted(request, requests)
+        except ModelError as error:
+            error.sent, error.unanswered = requests.sent, requests.unanswered
+            raise
+
+    async def _counted(self, request: TextRequest, requests: Requests) -> TextAnswer:
         self._cool_down.check(request.feature)
         try:
-            answer = await self._within_deadline(request)
+            answer = await self._within_deadline(request, requests)
         except (ModelUnavailable, ModelOutputInvalid):
             self._cool_down.failed(request.feature)
             raise
@@ -104,34 +112,35 @@ class OpenAiTextModel:
         _log(request, answer)
         return answer
 
-    async def _within_deadline(self, request: TextRequest) -> TextAnswer | Refused | AskedToWait:
+    async def _within_deadline(self, request: TextRequest, requests: Requests) -> TextAnswer | Refused | AskedToWait:
         import anyio
 
         seconds = max(min(request.deadline_s, self._timeout_s), 0.0)
         started = time.monotonic()
         with anyio.move_on_after(seconds):
-            answer = await self._ask(request, deadline=started + seconds)
+            answer = await self._ask(request, requests, deadline=started + seconds)
             if isinstance(answer, Refused | AskedToWait):
                 return answer
-            return self._read(answer, duration_s=time.monotonic() - started)
-        raise ModelUnavailable(f"{self._endpoint.shown} did not answer within {seconds:g} s")
+            return self._read(answer, requests, duration_s=time.monotonic() - started)
+        raise ModelTimeout(f"{self._endpoint.shown} did not answer within {seconds:g} s")
 
-    async def _ask(self, request: TextRequest, *, deadline: float) -> object:
+    async def _ask(self, request: TextRequest, requests: Requests, *, deadline: float) -> object:
         missing = f"there is no model {self._model!r} there, or the base URL lacks its /v1"
         while True:
             dialect = self._dialect
             body = chat_body(request, model=self._model, dialect=dialect)
-            answer = await self._endpoint.post(PATH, body, deadline=deadline, if_missing=missing)
+            answer = await self._endpoint.post(PATH, body, deadline=deadline, if_missing=missing, requests=requests)
             simpler = dialect.without(answer.said) if isinstance(answer, Refused) else None
             if simpler is None:
                 return answer
             self._dialect = simpler
 
-    def _read(self, answer: object, *, duration_s: float) -> TextAnswer:
+    def _read(self, answer: object, requests: Requests, *, duration_s: float) -> TextAnswer:
         read = read_completion(answer, model=self._model, duration_s=duration_s)
         if read is None:
+            requests.unanswered += 1  # whatever it took, it does not say
             raise ModelOutputInvalid(f"{self._endpoint.shown} sent an answer without choices")
-        return read
+        return replace(read, sent=requests.sent, unanswered=requests.unanswered)
 
 
 def chat_body(request: TextRequest, *, model: str, dialect: Dialect) -> dict[str, object]:

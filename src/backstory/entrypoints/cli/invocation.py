@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
     from backstory.domain.scope import Viewer
+    from backstory.ports.store import Capabilities
 
 NO_BACKGROUND = "BACKSTORY_NO_BACKGROUND"
 """The variable that switches off what a command leaves running behind it."""
@@ -26,13 +27,15 @@ NO_BACKGROUND = "BACKSTORY_NO_BACKGROUND"
 class Desk:
     """An opened store, and the person who looks at it.
 
-    ``missing`` tells that there is no store yet, and an empty one stands in for it.
+    ``store`` is the one that the settings name. ``missing`` tells that it is not there yet, and that an empty one
+    stands in for it.
     """
 
-    def __init__(self, app: App, viewer: Viewer, project: Project, *, missing: bool) -> None:
+    def __init__(self, app: App, viewer: Viewer, project: Project, *, store: Capabilities, missing: bool) -> None:
         self.app = app
         self.viewer = viewer
         self.project = project
+        self.store = store
         self.missing = missing
 
     def projects(self) -> Mapping[ProjectId, Project]:
@@ -105,16 +108,35 @@ class Invocation:
         self._log(resolved.settings.log.level)
         if self.verbose:
             self.out.warn(resolved.warnings)
-        path = resolved.settings.database_file
-        missing = path is not None and not create and _is_absent(path)
-        settings = self.settings_with(mode | {"store.url": "memory"}).settings if missing else resolved.settings
-        app = open_app(settings, folder=self.folder, one_shot=one_shot, create=create)
+        app = open_app(resolved.settings, folder=self.folder, one_shot=one_shot, create=create)
+        store = app.backend.memories.capabilities
         try:
-            project = drive(app.project(self.folder, register=create or writing))
+            project = self._project(app, resolved, create=create, register=create or writing)
+            missing = project is None
+            if project is None:
+                drive(app.close())
+                instead = self.settings_with(mode | {"store.url": "memory"}).settings
+                app = open_app(instead, folder=self.folder, one_shot=one_shot)
+                project = drive(app.project(self.folder, register=False))
             viewer = Viewer(project=project.id, audience=Audience.PERSON, all_projects=all_projects)
-            yield Desk(app, viewer, project, missing=missing)
+            yield Desk(app, viewer, project, store=store, missing=missing)
         finally:
             drive(app.close())
+
+    def _project(self, app: App, resolved: Resolved, *, create: bool, register: bool) -> Project | None:
+        """This folder's project; None where there is no store, and none is to be made. Whether a store that is no file
+        is there is only asked when it could not be used: asking costs a connection."""
+        from backstory.errors import StoreUnavailable
+
+        path = resolved.settings.database_file
+        if path is not None and not create and _is_absent(path):
+            return None
+        try:
+            return drive(app.project(self.folder, register=register))
+        except StoreUnavailable:
+            if create or app.backend.upkeep is None or drive(app.backend.upkeep.exists()):
+                raise
+            return None
 
     def _log(self, level: str) -> None:
         """Logging is imported only where more than warnings is asked for; those reach standard error by themselves."""

@@ -48,9 +48,10 @@ def list_(here: Invocation) -> None:
 def show(here: Invocation, project: str | None) -> None:
     """Show by what PROJECT is known, and what may be the same.
 
-    Without PROJECT, the one of this folder.
+    Without PROJECT, the one of this folder, which is noted if it is new.
     """
-    with here.opened() as desk:
+    # a folder that was moved is new, and what `show` offers to merge it with needs its id to last
+    with here.opened(writing=project is None) as desk:
         card = drive(desk.app.projects.card(desk.project.id if project is None else _ref(project)))
         if here.out.as_json:
             from backstory.entrypoints.project_views import card_shape
@@ -73,7 +74,7 @@ def merge(here: Invocation, source: str, into: str, yes: bool, dry_run: bool) ->
     All its memories, sessions and folders go there, as one change that `backstory undo` takes back. First it is shown
     what moves, and asked. A memory that both have stays once.
     """
-    with here.opened() as desk:
+    with here.opened(writing=not dry_run) as desk:
         plan = drive(desk.app.projects.plan_merge(_ref(source), _ref(into)))
         if not _agreed(here, plan, yes=yes, dry_run=dry_run):
             return

@@ -1,10 +1,12 @@
-"""``status``: which store, how much is in it, what recall works with, and what was offered lately."""
+"""``status``: which store, how much is in it, what recall works with, what was offered lately, and what models cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import click
 
 from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.drive import drive
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from backstory.domain.project_identity import Candidate
     from backstory.entrypoints.cli.invocation import Desk, Invocation
     from backstory.services.inspection import Statistics
+    from backstory.services.ledger import Stopped
 
 _BLOCKS = 5
+_DAYS = 7
 _COUNTED_AT_MOST = 10_000
 
 
@@ -46,7 +50,8 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """All that ``status`` tells. ``candidates`` are other projects that may be this one."""
+    """All that ``status`` tells. ``candidates`` are other projects that may be this one; ``stopped`` are the features
+    that do without the language model until tomorrow."""
 
     version: str
     store: StoreStatus
@@ -54,17 +59,28 @@ class Status:
     candidates: Sequence[tuple[Candidate, Project]]
     statistics: Statistics
     meaning: Meaning
+    stopped: Sequence[Stopped]
     blocks: Sequence[FrozenBlock]
     warnings: Sequence[str]
 
 
 @command("status")
-def status(here: Invocation) -> None:
+@click.option("--cost", is_flag=True, help="Show what language models cost, and how their caps stand.")
+@click.option(
+    "--days", type=click.IntRange(1, 366), metavar="N", help=f"With --cost: the last N days.  [default: {_DAYS}]"
+)
+def status(here: Invocation, cost: bool, days: int | None) -> None:
     """Show the store and what recall works with.
 
     Also the project, how many memories there are, and how many lack a vector; what was offered to a model lately, and
-    where it was kept silent and why; and warnings about settings.
+    where it was kept silent and why; and warnings about settings. With --cost: calls of language models by day, feature
+    and model, in tokens and money, and what is left until a cap.
     """
+    if cost:
+        _show_costs(here, days or _DAYS)
+        return
+    if days is not None:
+        raise click.UsageError("--days goes with --cost", click.get_current_context())
     with here.opened() as desk:
         told = _look(here, desk)
     if here.out.as_json:
@@ -78,29 +94,43 @@ def status(here: Invocation) -> None:
         here.out.warn(told.warnings)
 
 
+def _show_costs(here: Invocation, days: int) -> None:
+    from backstory.entrypoints.costs import cap_lines, cost_table, costs_shape
+
+    with here.opened(lexical=True) as desk:
+        costs = drive(desk.app.spending.costs(days=days))
+    if here.out.as_json:
+        here.out.json(costs_shape(costs))
+    else:
+        here.out.table(cost_table(costs))
+        here.out.lines(cap_lines(costs))
+
+
 def _look(here: Invocation, desk: Desk) -> Status:
     from backstory.__about__ import __version__
 
     return Status(
         version=__version__,
-        store=_store(here, desk),
+        store=_store(desk),
         project=desk.project,
         candidates=drive(desk.app.projects.candidates(desk.project.id)),
         statistics=drive(desk.app.inspection.statistics(desk.viewer)),
         meaning=_meaning(desk.app),
+        stopped=drive(desk.app.spending.stopped()),
         blocks=drive(desk.app.inspection.recent_blocks(desk.viewer, limit=_BLOCKS)),
         warnings=here.resolved.warnings,
     )
 
 
-def _store(here: Invocation, desk: Desk) -> StoreStatus:
-    capabilities = desk.app.backend.memories.capabilities
+def _store(desk: Desk) -> StoreStatus:
+    # what was opened knows more than what was named: only then it is seen whether a file may be written
+    store = desk.store if desk.missing else desk.app.backend.memories.capabilities
     return StoreStatus(
-        kind="sqlite" if desk.missing else capabilities.name,
-        location=str(here.resolved.settings.database_file) if desk.missing else capabilities.location,
+        kind=store.name,
+        location=store.location,
         exists=not desk.missing,
-        durable=capabilities.durable or desk.missing,
-        read_only=capabilities.read_only,
+        durable=store.durable,
+        read_only=store.read_only,
     )
 
 

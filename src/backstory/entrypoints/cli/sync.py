@@ -32,7 +32,7 @@ def sync(here: Invocation, remote: str | None, dry_run: bool, trust: bool) -> No
     """
     from backstory.services.synchronise import Synchronise
 
-    with here.opened(create=not dry_run, writing=not dry_run) as desk:
+    with here.opened(create=True) as desk:  # a new clone has to be made searchable before it can be compared
         service = Synchronise(desk.app.backend)
         report = drive(service.with_remote(remote, dry_run=dry_run, trusted=trust))
         if here.out.as_json:

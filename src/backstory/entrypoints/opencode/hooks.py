@@ -6,14 +6,16 @@ import json
 import logging
 import os
 import tempfile
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import anyio
 import anyio.to_thread
 
 from backstory.__about__ import __version__
@@ -41,15 +43,22 @@ MAX_ROLES = 2000
 CATCH_UP_BATCH = 20  # messages cleaned and stored before requests get their turn
 MAX_FAULTS = 3  # told of wrong settings; the log has all
 
-# How long a store that another process keeps busy is waited for, within what the plugin waits for each.
+# How long a store that another process keeps busy, or that does not answer, is waited for, within what the plugin waits
+# for each.
 HELLO_WAIT = timedelta(seconds=3)
 SNAPSHOT_WAIT = timedelta(milliseconds=150)
 COMPACTING_WAIT = timedelta(milliseconds=300)
 TOOL_WAIT = timedelta(seconds=8)
 EVENT_WAIT = timedelta(seconds=60)
+WISH_WAIT = timedelta(seconds=3)  # in each try: a new one soon is better than a long wait for a server that is gone
+WITHHELD_WAIT = timedelta(milliseconds=100)
+HELLO_WITHIN = timedelta(seconds=4)
+PROMPT_SHARE = 0.8  # of a prompt's deadline until it is answered without the store; the rest is for the way back
+FIRST_PROMPT_WITHIN_S = 1.5  # of this process, which the plugin gives 2.5 s from its start to say its first word
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 GiveWay = Callable[[], Awaitable[None]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +93,9 @@ class Hooks:
         self._roles: OrderedDict[str, Role] = OrderedDict()
         self._faults: dict[str, list[str]] = {}  # directory -> what nobody was told yet about its settings
         self._store_takes_events = True
+        self._began = time.monotonic()
+        self._greeted = False
+        self._unawaited: set[MessageId] = set()  # answered without the store, which may have frozen something since
         self.unkept = Unkept(self._capture)
 
     async def hello(self, params: protocol.Hello) -> dict[str, Any]:
@@ -94,9 +106,11 @@ class Hooks:
         app = self._app_in(params.directory)
         try:
             with self._app.waiting(HELLO_WAIT):
-                (await self._place(params.directory)).app.prompts  # noqa: B018 - imports what it is made of
+                place = await _within(HELLO_WITHIN.total_seconds(), self._place(params.directory))
+                place.app.prompts  # noqa: B018 - imports what it is made of
         except StoreError as error:
             log.error("event=no_store directory=%s reason=%s", params.directory, error)
+        self._greeted = True
         return {"protocol": protocol.PROTOCOL, "version": __version__, "manifest": manifest(app.settings)}
 
     async def goodbye(self, params: protocol.Goodbye) -> None:
@@ -106,7 +120,8 @@ class Hooks:
     async def chat_message(self, params: protocol.ChatMessage) -> dict[str, Any]:
         """What goes beside a user's message. A sub-agent's messages get nothing; a setting lets them be captured.
 
-        A busy store is waited for until half of the deadline is over; what it could not take is tried again later.
+        A busy store is waited for until half of the deadline is over, and one that does not answer until most of it
+        is; what it could not take is tried again later.
         """
         app = self._app_in(params.directory)
         if params.child and not app.settings.opencode.subagents:
@@ -123,16 +138,32 @@ class Hooks:
         self._answering[params.message] = False
         try:
             with self._app.waiting(timedelta(milliseconds=app.settings.context.deadline_ms) / 2):
-                block = await self._take(prompt, params)
+                block = await _within(self._patience_s(app), self._take(prompt, params))
         except StoreError as error:
             log.warning("event=prompt_without_store session=%s reason=%s", params.session, error)
             block = None if params.child else app.prompts.without_store(prompt)
             if isinstance(error, StoreUnavailable) and app.conversations.asks(prompt):
                 self.unkept.add(params.directory, prompt)
+            if isinstance(error, _TooLate):  # no time is left to ask for anything else
+                self._unawaited.add(prompt.message)
+                return {"block": block, "withheld": []}
         finally:
             self._answering.pop(params.message, None)
         self._changed()
-        return {"block": block, "withheld": await app.blocks.withheld(prompt.session)}
+        return {"block": block, "withheld": await self._withheld(app, prompt.session)}
+
+    def _patience_s(self, app: App) -> float:
+        """How long a prompt may take: most of what the plugin waits, which is more until this process has answered."""
+        patience_s = PROMPT_SHARE * app.settings.context.deadline_ms / 1000
+        if self._greeted:
+            return patience_s
+        return max(patience_s, self._began + FIRST_PROMPT_WITHIN_S - time.monotonic())
+
+    async def _withheld(self, app: App, session: SessionId) -> list[MessageId]:
+        """Those of a session, or none where that takes long: the next prompt asks again."""
+        with self._app.waiting(WITHHELD_WAIT), anyio.move_on_after(WITHHELD_WAIT.total_seconds()):
+            return await app.blocks.withheld(session)
+        return []
 
     async def _take(self, prompt: Prompt, params: protocol.ChatMessage) -> str | None:
         place = await self._place(params.directory)
@@ -148,11 +179,12 @@ class Hooks:
 
     async def _capture(self, directory: str, prompt: Prompt) -> Captured:
         """Capture anew what the store could not take."""
-        place = await self._place(directory)
-        try:
-            captured = await place.app.conversations.capture(prompt, place.viewer(prompt.session))
-        finally:
-            place.app.conversations.failed(prompt.message)  # known
+        with self._app.waiting(WISH_WAIT):
+            place = await self._place(directory)
+            try:
+                captured = await place.app.conversations.capture(prompt, place.viewer(prompt.session))
+            finally:
+                place.app.conversations.failed(prompt.message)  # known
         self._changed()
         return captured
 
@@ -227,6 +259,9 @@ class Hooks:
         properties = params.properties
         if params.type == "session.compacted":
             await self._compacted(place, properties)
+        if params.type == "session.idle":
+            while self._unawaited:
+                await place.app.blocks.withdraw(self._unawaited.pop())
         if not place.app.settings.archive.enabled:
             return
         match params.type:
@@ -372,6 +407,17 @@ class Hooks:
             Path(temporary.name).replace(folder / HANDSHAKE_FILE)
         except (OSError, BackstoryError) as error:
             log.warning("event=handshake_not_noted reason=%s", error)
+
+
+class _TooLate(StoreUnavailable):
+    """Nobody waits any longer; what was asked of the store may still be done."""
+
+
+async def _within(seconds: float, work: Awaitable[T]) -> T:
+    """What ``work`` gives; _TooLate, a StoreUnavailable, when it takes longer."""
+    with anyio.move_on_after(seconds):
+        return await work
+    raise _TooLate("the store has not answered in time")
 
 
 def _session_of(properties: Mapping[str, Any]) -> SessionId:

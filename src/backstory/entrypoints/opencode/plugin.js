@@ -40,7 +40,7 @@ const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
   child: null, startedAt: 0, heardAt: 0, rest: "", lastId: 0, waiting: new Map(), unanswered: 0,
   deaths: 0, retryAt: 0, refused: false,
   sidecar: null, instances: new Map(), // directory -> instance
-  blocks: new Map(), // user message id -> text shown beside it, "" for none; never changes once set
+  blocks: new Map(), // user message id -> text shown beside it, "" for none; once set it can only be withheld
   snapshots: new Map(), // session -> {text, failures}; text is undefined until Python has answered
   misses: new Map(), // session -> how often `blocks` went unanswered
   sessions: new Map(), // session -> {child, parent, untitled}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from backstory.testing.contracts.checks import Check, Checks, MakeBackend
 from backstory.testing.contracts.conversation_store import CONVERSATION_STORE_CHECKS
 from backstory.testing.contracts.evidence_index import EVIDENCE_INDEX_CHECKS
+from backstory.testing.contracts.ledger import LEDGER_CHECKS
 from backstory.testing.contracts.memory_store import MEMORY_STORE_CHECKS
 from backstory.testing.contracts.project_registry import PROJECT_REGISTRY_CHECKS
 from backstory.testing.contracts.selections import SELECTION_CHECKS
@@ -22,12 +23,14 @@ BACKEND_CHECKS: tuple[Check, ...] = (
     *VECTOR_INDEX_CHECKS,
     *CONVERSATION_STORE_CHECKS,
     *EVIDENCE_INDEX_CHECKS,
+    *LEDGER_CHECKS,
 )
 
 __all__ = [
     "BACKEND_CHECKS",
     "CONVERSATION_STORE_CHECKS",
     "EVIDENCE_INDEX_CHECKS",
+    "LEDGER_CHECKS",
     "MEMORY_STORE_CHECKS",
     "PROJECT_REGISTRY_CHECKS",
     "SELECTION_CHECKS",

@@ -199,12 +199,13 @@ def own_changes(raw: sqlite3.Connection) -> set[str]:
     return {row[0] for row in raw.execute("SELECT change FROM git_changes WHERE own = 1")}
 
 
-def unrecorded(raw: sqlite3.Connection, memory_id: MemoryId) -> list[ChangeId]:
-    """The changes of a memory that were derived from lines and are not written down yet, oldest first."""
+def unrecorded(raw: sqlite3.Connection, memory_id: MemoryId, ref: str) -> list[ChangeId]:
+    """The changes of a memory that were derived from a ref's lines and are not written down there yet, oldest first.
+    What was decided while it was private is no such change: that stands here alone for ever."""
     rows = raw.execute(
         "SELECT c.id FROM changes c JOIN git_changes g ON g.change = c.id JOIN change_edits e ON e.change = c.id "
-        "JOIN memories m ON m.n = e.n WHERE m.id = ? AND g.recorded = 0 ORDER BY c.at_us, c.id",
-        (memory_id,),
+        "JOIN memories m ON m.n = e.n WHERE m.id = ? AND g.recorded = 0 AND g.ref = ? ORDER BY c.at_us, c.id",
+        (memory_id, ref),
     )
     return [ChangeId(row[0]) for row in rows]
 
@@ -348,7 +349,9 @@ def make_one_line(raw: sqlite3.Connection, memory_id: MemoryId, *, last: ChangeI
     if last is None:
         edits.sort(key=lambda edit: edit[3].revision)
     else:
-        edits.sort(key=lambda edit: (edit[0] == last, not edit[2], edit[4], edit[0]))
+        # what was private meanwhile begins anew on the ref; the first beginning alone comes first, whatever clocks say
+        first = min(((edit[4], edit[0]) for edit in edits if edit[2]), default=(0, ""))[1]
+        edits.sort(key=lambda edit: (edit[0] == last, edit[0] != first, edit[4], edit[0]))
     before: Memory | None = None
     for revision, (change_id, position, _, after, _) in enumerate(edits, start=1):
         standing = replace(known if revision == len(edits) else after, n=known.n, revision=revision)

@@ -47,7 +47,7 @@ def publish(
         index.note_change(raw, change.id, reference.name if portion else "", recorded=bool(portion), own=vouched,
                           local=local)  # fmt: skip
         if portion:
-            for earlier in _found_before(raw, portion):
+            for earlier in _found_before(raw, portion, reference.name):
                 draft.write_down(earlier)
                 index.note_change(raw, earlier.id, reference.name, recorded=True, own=False, local=False)
             draft.add(replace(change, edits=portion))
@@ -113,9 +113,9 @@ def _with_origin(memory: Memory, origin: Origin | None) -> Memory:
     return memory if origin is None else replace(memory, origin=origin)
 
 
-def _found_before(raw: sqlite3.Connection, edits: Sequence[Edit]) -> list[Change]:
+def _found_before(raw: sqlite3.Connection, edits: Sequence[Edit], ref: str) -> list[Change]:
     """The changes that lines of another tool made of these memories: from now on they are written down too."""
-    ids = dict.fromkeys(change_id for edit in edits for change_id in index.unrecorded(raw, edit.after.id))
+    ids = dict.fromkeys(change_id for edit in edits for change_id in index.unrecorded(raw, edit.after.id, ref))
     return [found for change_id in ids if (found := index.change(raw, change_id)) is not None]
 
 

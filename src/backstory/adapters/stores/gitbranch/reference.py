@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from backstory.adapters.stores.gitbranch.git import FALLBACK_EMAIL, FALLBACK_NAME, Git, GitFailed
 from backstory.adapters.stores.gitbranch.reader import Reader
-from backstory.errors import InputError, StoreDamaged
+from backstory.errors import InputError, StoreDamaged, StoreUnavailable
 
 DEFAULT_REF = "refs/memory/agent"
 
@@ -197,6 +197,14 @@ class Reference:
             parts.append(b"D %s\n" % path.encode() if data is None else b"M 100644 inline %s\n" % path.encode())
             parts += [] if data is None else [_data(data)]
         return b"".join([*parts, b"get-mark :1\ndone\n"])
+
+
+def stands(git: Git, name: str) -> bool:
+    """Whether a repository has a ref of this name; False where there is no repository. Costs one process."""
+    try:
+        return bool(git.run("for-each-ref", "--format=%(objectname)", name))
+    except (GitFailed, StoreUnavailable):
+        return False
 
 
 def _data(content: str | bytes) -> bytes:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from backstory.adapters.stores.gitbranch import index
@@ -27,7 +28,7 @@ from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
 from backstory.codecs.change import encode_change
 from backstory.codecs.logfmt import render_lines
 from backstory.domain.history import Change, Edit
-from backstory.domain.ids import MemoryId
+from backstory.domain.ids import MemoryId, ProjectId
 from backstory.domain.memory import Deleted, Memory
 from backstory.errors import StoreBusy
 
@@ -41,7 +42,9 @@ def adapting(reference: Reference, alias: str) -> Callable[[Path], Callable[[], 
     """What a restore does besides replacing the file: see ``sqlite.copies.restore``.
 
     A backup of this repository brings the files back that stood on the ref then. Any other one, of another repository
-    or of another kind of store, is written down anew: its shared memories, and all that the history says of them.
+    or of another kind of store, is written down anew: its shared memories, and all that the history says of them. A
+    store of another kind has the memories of all projects; only this repository's are written down, since whoever reads
+    the ref would read the others too.
     """
 
     def adapt(copy: Path) -> Callable[[], None]:
@@ -106,6 +109,9 @@ def _instead(reference: Reference, tip: str | None, written: Mapping[str, bytes]
 
 def _write_down(raw: sqlite3.Connection, reference: Reference, alias: str) -> dict[str, bytes]:
     """The files of all that is shared. The copy then knows what stands there, and vouches for it."""
+    project = index.own_project(raw, alias)
+    stood = frozenset(name for (name,) in raw.execute("SELECT memory FROM git_memories"))
+    belongs = partial(_belongs, project=project, stood=stood)
     for table in ("git_changes", "git_memories", "git_streams"):
         raw.execute(f"DELETE FROM {table}")
     index.set_tip(raw, reference.name, None)
@@ -114,8 +120,8 @@ def _write_down(raw: sqlite3.Connection, reference: Reference, alias: str) -> di
     heads: dict[MemoryId, int] = {}
     audits: list[str] = []
     for change in _in_order([found for (name,) in ids if (found := index.change(raw, name)) is not None]):
-        edits = _shared_edits(change, heads)
-        local = len(edits) < len(change.edits) or any(not is_shared(edit.after) for edit in change.edits)
+        edits = _shared_edits(change, heads, belongs)
+        local = len(edits) < len(change.edits) or any(not belongs(edit.after) for edit in change.edits)
         index.note_change(
             raw, change.id, reference.name if edits else "", recorded=bool(edits), own=True, local=local
         )  # fmt: skip
@@ -125,10 +131,9 @@ def _write_down(raw: sqlite3.Connection, reference: Reference, alias: str) -> di
             audits += [line for edit in edits if (line := audit(shared, edit)) is not None]
     for memory_id, head in heads.items():
         index.stand_on(raw, memory_id, reference.name, recorded=True, head=head, claimed=None)
-    files |= {path: text.encode("utf-8", "surrogateescape") for path, text in _day_files(raw).items()}
+    files |= {path: text.encode("utf-8", "surrogateescape") for path, text in _day_files(raw, belongs).items()}
     if audits:
         files[DELETIONS] = render_lines(audits).encode("utf-8", "surrogateescape")
-    project = index.own_project(raw, alias)
     if project is not None:
         files[f"{PROJECTS}{project}.json"] = PROJECT_FILE
     return files
@@ -139,12 +144,18 @@ def _in_order(changes: list[Change]) -> list[Change]:
     return sorted(changes, key=lambda change: (change.at, min(edit.after.revision for edit in change.edits), change.id))
 
 
-def _shared_edits(change: Change, heads: dict[MemoryId, int]) -> tuple[Edit, ...]:
+def _belongs(memory: Memory, *, project: ProjectId | None, stood: frozenset[str]) -> bool:
+    """Whether a memory may stand on this repository's ref: one that stood on a ref before, or that is no other
+    project's. A global one is the project's in which it was stored."""
+    return is_shared(memory) and (memory.id in stood or memory.project in (project, None))
+
+
+def _shared_edits(change: Change, heads: dict[MemoryId, int], belongs: Callable[[Memory], bool]) -> tuple[Edit, ...]:
     """The edits of a change that go to the ref; ``heads`` has the revision of each memory that is there already."""
     edits = []
     for edit in change.edits:
         memory_id = edit.after.id
-        if is_shared(edit.after):
+        if belongs(edit.after):
             edits.append(edit if memory_id in heads else replace(edit, before=None))
             heads[memory_id] = edit.after.revision
         elif memory_id in heads and edit.before is not None:
@@ -154,10 +165,10 @@ def _shared_edits(change: Change, heads: dict[MemoryId, int]) -> tuple[Edit, ...
     return tuple(edits)
 
 
-def _day_files(raw: sqlite3.Connection) -> dict[str, str]:
+def _day_files(raw: sqlite3.Connection, belongs: Callable[[Memory], bool]) -> dict[str, str]:
     lines: defaultdict[str, list[str]] = defaultdict(list)
     for memory in _memories(raw):
-        line = placed(memory)
+        line = placed(memory) if belongs(memory) else None
         if line is not None:
             lines[line.path].append(line.text)
     return {path: render_lines(texts) for path, texts in lines.items()}

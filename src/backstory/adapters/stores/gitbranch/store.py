@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from backstory.adapters.stores.gitbranch.connection import BUSY_TIMEOUT, GitConnection
-from backstory.adapters.stores.gitbranch.reference import DEFAULT_REF
+from backstory.adapters.stores.gitbranch.git import Git
+from backstory.adapters.stores.gitbranch.reference import DEFAULT_REF, stands
 from backstory.adapters.stores.gitbranch.upkeep import GitUpkeep
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
+from backstory.adapters.stores.sqlite.opening import is_there
 from backstory.adapters.stores.sqlite.projects import SqliteProjects
 from backstory.adapters.stores.sqlite.store import _prepare, open_sqlite
 from backstory.adapters.stores.sqlite.vectors import SqliteVectorIndex
@@ -40,9 +42,12 @@ def open_git(
     file also makes memories searchable, and keeps evidence, vectors, counters, frozen blocks and the registry. One file
     belongs to one repository. Memories of the refs in ``also`` are read too, and not changed.
 
+    With ``create`` False the file is still made where the ref is there, since the ref is the store.
+
     What others wrote to the ref is not believed about its origin, unless ``trusted``. Raises InputError for a name that
     is no full ref.
     """
+    create = create or (not is_there(index) and stands(Git(repository), ref))
     connection = GitConnection(
         repository, ref=ref, also=also, path=index, on_open=_prepare, create=create, busy_timeout=busy_timeout,
         trusted=trusted,

@@ -80,11 +80,11 @@ class GitUpkeep:
 
     async def backup(self, to: Path, *, overwrite: bool = False) -> int:
         """As the port says. The ref is read first; where that cannot be, the backup is of what was read before."""
-        if self._connection.path.exists():
-            try:
+        try:
+            if await self.exists():
                 await self._connection.read(lambda raw: None)
-            except (StoreUnavailable, StoreDamaged) as error:
-                log.warning("event=ref_not_read reason=%r", str(error))
+        except (StoreUnavailable, StoreDamaged) as error:
+            log.warning("event=ref_not_read reason=%r", str(error))
         return await self._beside.backup(to, overwrite=overwrite)
 
     async def restore(self, source: Path) -> Restored:

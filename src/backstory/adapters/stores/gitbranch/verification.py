@@ -219,7 +219,11 @@ def _heads(tip: _Tip, look: Look) -> Iterator[str]:
             told = (edit.after.revision, change.at.isoformat(), str(change.id), edit.after)
             heads[edit.after.id] = max(heads.get(edit.after.id, told), told, key=lambda item: item[:3])
     statement = "SELECT after FROM change_edits e JOIN memories m ON m.n = e.n WHERE m.id = ? AND e.change = ?"
+    alone = "SELECT id FROM memories WHERE id NOT IN (SELECT memory FROM git_memories)"
+    kept_here = {memory for (memory,) in look.raw.execute(alone)}  # made private: the ref was told an older text
     for memory_id, (_, _, change_id, head) in heads.items():
+        if memory_id in kept_here:
+            continue
         row = look.raw.execute(statement, (memory_id, change_id)).fetchone()
         if row is None or memory_from_image(row[0]).content != head.content:
             yield f"memory {memory_id}: its last change on the ref is not the one that is known here"

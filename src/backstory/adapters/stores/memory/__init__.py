@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
 from backstory.adapters.stores.memory.evidence import InMemoryEvidenceIndex
+from backstory.adapters.stores.memory.ledger import InMemoryLedger
 from backstory.adapters.stores.memory.memories import InMemoryMemories
 from backstory.adapters.stores.memory.projects import InMemoryProjects
 from backstory.adapters.stores.memory.search import InMemoryTextIndex, InMemoryVectorIndex
@@ -25,5 +26,6 @@ def open_memory_store() -> Backend:
         conversations=conversations,
         evidence=InMemoryEvidenceIndex(conversations),
         projects=projects,
+        ledger=InMemoryLedger(),
         upkeep=InMemoryUpkeep(memories, conversations, projects),
     )

@@ -15,6 +15,7 @@ import psycopg
 from psycopg import errors
 
 from backstory.adapters.blocking import run_blocking
+from backstory.adapters.deadline import LEAST_WAIT_S, waiting_until
 from backstory.adapters.stores.postgres.driver_errors import in_our_words
 from backstory.adapters.stores.postgres.opening import Server, connect, open_schema, parse_address, settings
 from backstory.adapters.stores.postgres.pool import Pool
@@ -52,7 +53,8 @@ class Connection:
         timeout: timedelta = TIMEOUT,
     ) -> None:
         """``on_open`` prepares a store that may be written, in a write transaction of its own. ``timeout`` bounds each
-        of: connecting to a host, waiting for a connection of this process, a statement, its wait for a lock.
+        call's waiting: for a connection of this process, for a host, for locks and other writers; and each of its
+        statements. ``deadline.waiting`` may leave it less. A server that says nothing for 2 s longer is given up.
         Raises ConfigError for a ``dsn`` that is none."""
         self._address = parse_address(dsn, schema=schema, tenant=tenant, timeout=timeout)
         self._on_open = on_open
@@ -62,7 +64,7 @@ class Connection:
         _CONNECTIONS.add(self)
 
     def _start_anew(self) -> None:
-        self._pool = Pool(lambda: connect(self._address), size=POOL_SIZE)
+        self._pool = Pool(lambda left_s: connect(self._address, within_s=left_s), size=POOL_SIZE)
         self._opening = threading.Lock()
         self._server: Server | None = None
 
@@ -92,35 +94,38 @@ class Connection:
         return () if self._server is None else self._server.vector_version
 
     async def read(self, fn: Callable[[_Raw], T]) -> T:
-        """Run ``fn`` on one unchanging view of the store. It may run again where a connection is lost."""
+        """Run ``fn`` on one unchanging view of the store. It may run again where a connection is lost.
+
+        A caller that is cancelled leaves at once, and what runs ends alone.
+        """
 
         def work() -> T:
-            with in_our_words():
+            with in_our_words(seeks_writer=self._address.seeks_writer):
                 return self._run(_READ, fn, again=fn)
 
-        return await run_blocking(work)
+        return await run_blocking(work, abandon_on_cancel=True)
 
     async def write(self, fn: Callable[[_Raw], T], *, again: Callable[[_Raw], T] | None = None) -> T:
         """Run ``fn`` in one transaction: committed when it returns, rolled back when it raises.
 
         It runs again when the server took it back for another writer's sake, and when the connection was lost before
         the commit. When it is lost during the commit, nobody knows whether that went through: then ``again`` runs,
-        which finds out and does what is missing; without one, StoreUnavailable says so.
+        which finds out and does what is missing; without one, or without the time for it, StoreUnavailable says so.
+        Nor does a caller know that was cancelled: it leaves at once, and what runs may still be committed.
         """
 
         def work() -> T:
-            with in_our_words():
+            with in_our_words(seeks_writer=self._address.seeks_writer):
                 return self._run(_WRITE, fn, again=again)
 
-        return await run_blocking(work)
+        return await run_blocking(work, abandon_on_cancel=True)
 
     async def close(self) -> None:
         """Close all connections. Calling twice is fine; the next use opens new ones."""
 
-        def work() -> None:
-            with self._opening:
-                self._pool.drop_all()
-                self._server = None
+        def work() -> None:  # not in turn with an opening: that may be waiting for a server that is gone
+            self._pool.drop_all()
+            self._server = None
 
         await run_blocking(work)
 
@@ -129,31 +134,36 @@ class Connection:
         self._start_anew()
 
     def _run(self, begin: str, fn: Callable[[_Raw], T], *, again: Callable[[_Raw], T] | None) -> T:
-        until = time.monotonic() + self._timeout.total_seconds()
+        until = self._until()
         pause = _FIRST_PAUSE_S
         losses = 0
         told_read_only = False
         while True:
-            server = self._opened(until, writing=begin is _WRITE)
-            head = f"{begin}; {settings(self._address, vector_schema=server.vector_schema, timeout=self._timeout)}"
             try:
-                with self._pool.connection(wait_s=until - time.monotonic()) as raw:
-                    return _in_transaction(raw, head, fn)
+                opens = self._server is None
+                server = self._opened(until, writing=begin is _WRITE)
+                if opens:
+                    until = self._until()  # bringing a store up to date is not waiting
+                with self._pool.connection(until=until) as raw:
+                    return _in_transaction(raw, self._head(begin, server, left_s=until - time.monotonic()), fn)
             except _UnknownOutcome as error:
-                if again is None:
+                self._pool.drop_all()  # what made this one useless has met the others too
+                if again is None or time.monotonic() >= until:
                     raise StoreUnavailable(
                         "the connection to the Postgres store was lost during a commit; look whether it went through"
                     ) from error
                 fn = again
             except _Lost as error:
+                self._pool.drop_all()
                 losses += 1
-                if losses > _MOST_LOSSES:
+                if losses > _MOST_LOSSES or time.monotonic() >= until:
                     raise error.reason from error
             except errors.ReadOnlySqlTransaction:
                 if told_read_only:
                     raise
                 told_read_only = True  # a primary that became a standby; another may have taken its place
                 self._server = None
+                self._pool.drop_all()
             except (errors.UndefinedTable, errors.InvalidSchemaName):
                 self._server = None  # somebody is restoring the schema, or has dropped it
                 raise
@@ -162,14 +172,22 @@ class Connection:
                     raise
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
-                continue
-            self._pool.drop_all()  # what made this one useless has met the others too
+
+    def _until(self) -> float:
+        """When a call that begins now has to have done its waiting, by the monotonic clock."""
+        now = time.monotonic()
+        until = now + self._timeout.total_seconds()
+        return max(min(until, waiting_until() or until), now + LEAST_WAIT_S)
+
+    def _head(self, begin: str, server: Server, *, left_s: float | None = None) -> str:
+        timeout = self._timeout
+        return f"{begin}; {settings(self._address, vector_schema=server.vector_schema, timeout=timeout, left_s=left_s)}"
 
     def _opened(self, until: float, *, writing: bool) -> Server:
         server = self._server
         if server is not None and not (writing and server.read_only):
             return server
-        if not self._opening.acquire(timeout=max(until - time.monotonic(), 0.0)):
+        if not self._opening.acquire(timeout=max(until - time.monotonic(), LEAST_WAIT_S)):
             raise StoreUnavailable("the Postgres store is still being opened by another caller of this process")
         try:
             if self._server is None or (writing and self._server.read_only):  # it may have become writable since
@@ -183,11 +201,13 @@ class Connection:
         return server
 
     def _open(self, until: float) -> Server:
-        with self._pool.connection(wait_s=until - time.monotonic()) as raw:
+        with self._pool.connection(until=until) as raw:
             server = open_schema(raw, self._address, create=self._create, timeout=self._timeout)
             if not server.read_only:
-                head = f"{_WRITE}; {settings(self._address, vector_schema=server.vector_schema, timeout=self._timeout)}"
-                _in_transaction(raw, head, self._on_open)
+                try:
+                    _in_transaction(raw, self._head(_WRITE, server), self._on_open)
+                except _UnknownOutcome as error:
+                    raise _Lost(error.reason) from error  # it does no harm to prepare a store twice
         return server
 
 
@@ -201,6 +221,10 @@ class _Lost(Exception):
 
 class _UnknownOutcome(Exception):
     """The connection ended during the commit."""
+
+    def __init__(self, reason: psycopg.Error) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 def _in_transaction(raw: _Raw, head: str, fn: Callable[[_Raw], T]) -> T:
@@ -232,7 +256,7 @@ def _commit(raw: _Raw) -> None:
         done = raw.execute("COMMIT").statusmessage
     except psycopg.Error as error:
         if raw.closed:
-            raise _UnknownOutcome from error
+            raise _UnknownOutcome(error) from error
         raise  # a refusal: all is rolled back
     finally:
         raw.remove_notice_handler(note)

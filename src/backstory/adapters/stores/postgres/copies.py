@@ -24,6 +24,7 @@ from backstory.adapters.stores.sqlite.copies import (
     check_copy,
     check_target,
     free_name,
+    placing,
     sync,
     sync_folder,
     take_over,
@@ -85,7 +86,7 @@ def replacing(copy: Path, source: Path, *, stamp: str, location: str) -> Callabl
 
 def _write(raw: Raw, target: Path, *, location: str, overwrite: bool) -> None:
     """Write what a transaction sees of its tenant to a file, which has its name when all is on the disk and whole."""
-    with in_our_words_of_files(target), temporary_beside(target) as partial:
+    with in_our_words_of_files(target), placing(target), temporary_beside(target) as partial:
         with closing(open_file(partial, create=False).raw) as file:
             file.execute("PRAGMA synchronous = OFF")  # nobody needs half of it
             file.execute("PRAGMA foreign_keys = OFF")  # what is wrong on the server is not hidden by the copy

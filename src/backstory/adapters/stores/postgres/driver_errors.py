@@ -10,10 +10,13 @@ from collections.abc import Iterator
 
 import psycopg
 
+from backstory.adapters.stores.postgres.bounded import ServerSilent
 from backstory.errors import BackstoryError, InputError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 _GONE = "has lost its tables; the next use looks again what is there"
 _UNREACHABLE = "cannot be reached; check that its server runs, and the address"
+_LEADERLESS = "cannot be used: no server takes writes right now; try again"
+_SILENT = "has not answered in time; nothing was written"
 
 # SQLSTATE, or its class of two characters: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _MEANINGS: dict[str, tuple[type[StoreError], str]] = {
@@ -50,8 +53,9 @@ _SIGNS = (
 
 
 @contextlib.contextmanager
-def in_our_words() -> Iterator[None]:
-    """Turn what the driver raises into errors of ours.
+def in_our_words(*, seeks_writer: bool = False) -> Iterator[None]:
+    """Turn what the driver raises into errors of ours. ``seeks_writer``: connections are only made to a server that
+    takes writes, so that there is none where one is read-only.
 
     A text with half a character (a lone surrogate) or NUL in it has no place in Postgres: InputError.
     """
@@ -60,7 +64,7 @@ def in_our_words() -> Iterator[None]:
     except BackstoryError:
         raise
     except psycopg.Error as error:
-        raise translated(error) from error
+        raise translated(error, seeks_writer=seeks_writer) from error
     except UnicodeEncodeError as error:
         half = f"U+{ord(error.object[error.start]):04X}"
         raise InputError(
@@ -70,13 +74,17 @@ def in_our_words() -> Iterator[None]:
         raise StoreUnavailable(f"the Postgres store {_UNREACHABLE}") from error
 
 
-def translated(error: psycopg.Error) -> BackstoryError:
+def translated(error: psycopg.Error, *, seeks_writer: bool = False) -> BackstoryError:
     """What the driver's error means."""
+    if isinstance(error, ServerSilent):
+        return StoreUnavailable(f"the Postgres store {_SILENT}")
     state = error.sqlstate or _state_of(error)
     if state in ("22021", "22P05"):
         return InputError("the text contains a NUL character, which Postgres cannot hold", field="text")
     if state == "54000":
         return InputError("an id, a key or a label is too long for an index of Postgres", field="text")
+    if state == "25006" and seeks_writer:
+        return StoreUnavailable(f"the Postgres store {_LEADERLESS}")
     for code in (state, state[:2]):
         if code in _MEANINGS:
             kind, meaning = _MEANINGS[code]

@@ -12,12 +12,16 @@ from typing import Any
 import psycopg
 from psycopg import conninfo, errors, sql
 
+from backstory.adapters.deadline import LEAST_WAIT_S
 from backstory.adapters.stores.postgres import migrations
+from backstory.adapters.stores.postgres.bounded import GRACE_S, BoundedConnection
 from backstory.errors import ConfigError, SchemaTooNew, StoreDamaged, StoreUnavailable
 
 _Raw = psycopg.Connection[Any]
 _LOCK = 0x42535459  # first half of the key of the advisory lock: tells ours from another program's
 _LEAST_PGVECTOR = (0, 5)  # the first with HNSW
+_LEAST_CONNECT_S = 2  # what libpq makes of less
+_LEAST_STATEMENT_S = 0.25  # however late it is: to work is not to wait, and most take some milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,8 @@ class Address:
     parameters: dict[str, Any]
     schema: str
     tenant: str
+    silence_s: float
+    """How long a new connection waits for its server's answers."""
 
     def __repr__(self) -> str:
         return f"Address({self.location})"
@@ -38,6 +44,11 @@ class Address:
         ports = str(self.parameters.get("port") or "5432")
         database = self.parameters.get("dbname") or ""
         return f"postgresql://{hosts}:{ports}/{database} (schema {self.schema})"
+
+    @property
+    def seeks_writer(self) -> bool:
+        """Whether connections are only made to a server that takes writes."""
+        return self.parameters.get("target_session_attrs") in ("read-write", "primary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +73,9 @@ def parse_address(dsn: str, *, schema: str, tenant: str, timeout: timedelta) -> 
     for name, value, most in (("schema", schema, 63), ("tenant", tenant, 200)):
         if not value or len(value.encode("utf-8", "replace")) > most or not value.isprintable():
             raise ConfigError(f"the {name} has to be 1 to {most} printable characters", option=f"store.{name}")
-    seconds = max(2, math.ceil(timeout.total_seconds()))
+    seconds = max(_LEAST_CONNECT_S, math.ceil(timeout.total_seconds()))
     parameters: dict[str, Any] = {
-        "connect_timeout": seconds,
+        "connect_timeout": seconds,  # for each host
         "keepalives_idle": 5,
         "keepalives_interval": 2,
         "keepalives_count": 3,
@@ -74,27 +85,39 @@ def parse_address(dsn: str, *, schema: str, tenant: str, timeout: timedelta) -> 
     }
     if "," in str(given.get("host") or given.get("hostaddr") or ""):
         parameters["target_session_attrs"] = "read-write"
-    return Address(parameters=parameters | given, schema=schema, tenant=tenant)
+        parameters["connect_timeout"] = _LEAST_CONNECT_S  # one of them may be dead, and others wait behind it
+    silence_s = timeout.total_seconds() + GRACE_S
+    return Address(parameters=parameters | given, schema=schema, tenant=tenant, silence_s=silence_s)
 
 
-def connect(address: Address) -> _Raw:
+def connect(address: Address, *, within_s: float | None = None) -> BoundedConnection:
     """A new connection; each statement is a transaction of its own. No prepared statements and no settings that outlive
-    a transaction, so that a pooler may stand in between."""
-    return psycopg.connect(**address.parameters, autocommit=True, prepare_threshold=None)
+    a transaction, so that a pooler may stand in between. Each host gets ``within_s``, from 2 s up, where that is less
+    than the address allows."""
+    parameters = dict(address.parameters)
+    allowed = str(parameters["connect_timeout"])
+    if within_s is not None and allowed.isdecimal():  # what is no number the driver complains about
+        left = max(_LEAST_CONNECT_S, math.ceil(within_s))
+        parameters["connect_timeout"] = min(int(allowed) or left, left)
+    raw = BoundedConnection.connect(**parameters, autocommit=True, prepare_threshold=None)
+    raw.silence_s = address.silence_s
+    return raw
 
 
-def settings(address: Address, *, vector_schema: str | None, timeout: timedelta) -> str:
-    """The statements that begin every transaction, in one round trip."""
+def settings(address: Address, *, vector_schema: str | None, timeout: timedelta, left_s: float | None = None) -> str:
+    """The statements that begin every transaction, in one round trip. ``left_s`` is how many seconds of ``timeout`` are
+    left for it, all of them if None."""
     path = [address.schema, *([] if vector_schema in (None, address.schema) else [vector_schema]), "pg_temp"]
     names = ", ".join(sql.Identifier(name).as_string(None) for name in path if name)
-    milliseconds = max(1, round(timeout.total_seconds() * 1000))
+    left_s = timeout.total_seconds() if left_s is None else left_s
+    statement_ms, lock_ms = (round(max(left_s, least) * 1000) for least in (_LEAST_STATEMENT_S, LEAST_WAIT_S))
     tenant = sql.Literal(address.tenant).as_string(None)
     # the server ends a transaction whose client is gone, before those who wait for its locks give up
-    idle = max(1, milliseconds // 2)
+    idle_ms = max(1, round(timeout.total_seconds() * 500))
     return (
         f"SET LOCAL search_path TO {names}; SET LOCAL backstory.tenant TO {tenant};"
-        f" SET LOCAL statement_timeout TO {milliseconds}; SET LOCAL lock_timeout TO {milliseconds};"
-        f" SET LOCAL idle_in_transaction_session_timeout TO {idle}"
+        f" SET LOCAL statement_timeout TO {statement_ms}; SET LOCAL lock_timeout TO {lock_ms};"
+        f" SET LOCAL idle_in_transaction_session_timeout TO {idle_ms}"
     )
 
 

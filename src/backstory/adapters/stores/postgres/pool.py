@@ -8,39 +8,40 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import psycopg
 from psycopg.pq import TransactionStatus
 
+from backstory.adapters.deadline import LEAST_WAIT_S
+from backstory.adapters.stores.postgres.bounded import BoundedConnection
 from backstory.errors import StoreBusy
-
-_Raw = psycopg.Connection[Any]
 
 
 class Pool:
     """At most ``size`` connections, each used by one caller at a time. The one given back last is the next to go out,
     so that those not needed stay untouched."""
 
-    def __init__(self, connect: Callable[[], _Raw], *, size: int) -> None:
+    def __init__(self, connect: Callable[[float], BoundedConnection], *, size: int) -> None:
+        """``connect`` is told how many seconds are left to whoever waits for it; none, where it is below zero."""
         self._connect = connect
         self._free = threading.BoundedSemaphore(size)
         self._lock = threading.Lock()
-        self._idle: list[_Raw] = []
+        self._idle: list[BoundedConnection] = []
         self._generation = 0
 
     @contextlib.contextmanager
-    def connection(self, *, wait_s: float) -> Iterator[_Raw]:
-        """A connection outside any transaction; StoreBusy where none was given back within ``wait_s`` seconds."""
-        if not self._free.acquire(timeout=max(wait_s, 0.0)):
+    def connection(self, *, until: float) -> Iterator[BoundedConnection]:
+        """A connection outside any transaction; StoreBusy where none was given back until then, by the monotonic
+        clock, or within ``LEAST_WAIT_S``."""
+        if not self._free.acquire(timeout=max(until - time.monotonic(), LEAST_WAIT_S)):
             raise StoreBusy("the Postgres store is busy: all connections of this process have been in use for too long")
         try:
             with self._lock:
                 generation = self._generation
                 raw = self._idle.pop() if self._idle else None
             if raw is None:
-                raw = self._connect()
+                raw = self._connect(until - time.monotonic())
             try:
                 yield raw
             finally:
@@ -56,7 +57,7 @@ class Pool:
         for raw in idle:
             raw.close()
 
-    def _give_back(self, raw: _Raw, generation: int) -> None:
+    def _give_back(self, raw: BoundedConnection, generation: int) -> None:
         with self._lock:
             usable = not raw.closed and raw.info.transaction_status is TransactionStatus.IDLE
             if usable and generation == self._generation:

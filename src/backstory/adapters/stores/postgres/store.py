@@ -7,6 +7,7 @@ from datetime import timedelta
 from backstory.adapters.stores.postgres.connection import TIMEOUT, Connection
 from backstory.adapters.stores.postgres.conversation import PostgresConversations
 from backstory.adapters.stores.postgres.evidence import PostgresEvidenceIndex
+from backstory.adapters.stores.postgres.ledger import PostgresLedger
 from backstory.adapters.stores.postgres.memories import PostgresMemories
 from backstory.adapters.stores.postgres.ocpg.connection import LinkedConnection
 from backstory.adapters.stores.postgres.opening import parse_address
@@ -50,6 +51,7 @@ def open_postgres(
         conversations=PostgresConversations(connection, limits),
         evidence=PostgresEvidenceIndex(connection, limits),
         projects=PostgresProjects(connection),
+        ledger=PostgresLedger(connection),
         upkeep=PostgresUpkeep(
             connection,
             limits,

@@ -152,6 +152,16 @@ TABLES = (
         key="message",
     ),
     Table(name="snapshots", columns=_columns(text="session text", jsonb="shown", bigint="created_us"), key="session"),
+    Table(
+        name="ledger",
+        columns=_columns(
+            text="id feature model session project outcome",
+            bigint="at_us input_tokens output_tokens cost duration_us",
+            int="requests",
+            smallint="estimated",
+        ),
+        key="id",
+    ),
     Table(name="vectors", columns=_columns(bigint="n", text="model", int="dimension", bytea="vector words"), key="seq"),
 )
 """Each after those that it refers to."""

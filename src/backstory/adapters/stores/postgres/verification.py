@@ -19,7 +19,7 @@ _OWN_TABLES = (
     "tenants", "projects", "project_aliases", "project_traits", "project_moves", "memories", "memory_tags",
     "memory_sessions", "changes", "change_edits", "memory_terms", "term_frequencies", "vectors", "vector_removals",
     "sessions", "messages", "parts", "recall_blocks", "recall_block_memories", "snapshots", "passages",
-    "passage_statistics", "passage_terms", "passage_vectors",
+    "passage_statistics", "passage_terms", "passage_vectors", "ledger",
 )  # fmt: skip
 _PARTS = """
     SELECT 'the index ' || i.indexrelid::regclass || ' is not whole' FROM pg_index i

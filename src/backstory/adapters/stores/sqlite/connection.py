@@ -8,43 +8,31 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from backstory.adapters.blocking import OneAtATime, run_blocking
+from backstory.adapters.deadline import LEAST_WAIT_S, waiting_until
 from backstory.adapters.stores.sqlite.driver_errors import in_our_words
 from backstory.adapters.stores.sqlite.opening import identity, open_file
 from backstory.errors import StoreBusy, StoreUnavailable
 
 BUSY_TIMEOUT = timedelta(seconds=10)
-LEAST_WAIT_S = 0.05  # a commit takes 1 to 3 ms, so an everyday collision is over long before
 _PAUSES_S = (0.001, 0.002, 0.005, 0.01)  # between tries; the last one repeats
 
 T = TypeVar("T")
-_wait_until: ContextVar[float | None] = ContextVar("wait_until", default=None)
-
-
-@contextlib.contextmanager
-def waiting(limit: timedelta) -> Iterator[None]:
-    """Within, all uses of a store together wait for other processes' writes until ``limit`` from now, whatever the
-    connection's ``busy_timeout``; after that, each still waits for ``LEAST_WAIT_S``."""
-    token = _wait_until.set(time.monotonic() + limit.total_seconds())
-    try:
-        yield
-    finally:
-        _wait_until.reset(token)
 
 
 class Connection:
     """One SQLite connection, used by one caller at a time.
 
     The file is opened at the first use. WAL lets readers go on while one process writes; a writer tries again and again
-    for up to ``busy_timeout``, or for as long as ``waiting`` says, and lets others use the connection between its
-    tries. ``synchronous = FULL``: a commit is on the disk when it returns, so even a
+    for up to ``busy_timeout``, or for as long as ``deadline.waiting`` says, and lets others use the connection between
+    its tries. A caller that is cancelled, as when a network disk hangs, leaves at once; what runs ends alone, and later
+    calls wait for it. ``synchronous = FULL``: a commit is on the disk when it returns, so even a
     power cut loses nothing acknowledged (measured here: 1 to 3 ms a commit, against under 1 ms with NORMAL).
     A fork closes the file first and lets both processes open it again: SQLite's locks do not survive one.
     Each transaction looks first whether the path still leads to the file that is open (under 10 µs), and opens the one
@@ -105,12 +93,12 @@ class Connection:
         """Run ``work`` in turn; again and again while another process is in its way, since SQLite's own waiting would
         hold up everybody else's turn."""
         now = time.monotonic()
-        until = max(_wait_until.get() or now + self._busy_timeout.total_seconds(), now + LEAST_WAIT_S)
+        until = max(waiting_until() or now + self._busy_timeout.total_seconds(), now + LEAST_WAIT_S)
         pauses = iter(_PAUSES_S)
         pause = 0.0
         while True:
             try:
-                return await self._turn.run(work)
+                return await self._turn.run(work, abandon_on_cancel=True)
             except StoreBusy:
                 if time.monotonic() >= until:
                     raise

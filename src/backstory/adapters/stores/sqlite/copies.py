@@ -32,7 +32,7 @@ def back_up(store: Path, to: Path, *, overwrite: bool) -> int:
     """What ``StoreUpkeep.backup`` promises."""
     target = Path(os.path.realpath(to))
     check_target(store, target, overwrite=overwrite)
-    with in_our_words(store), temporary_beside(target) as partial:
+    with in_our_words(store), placing(target), temporary_beside(target) as partial:
         with closing(open_to_look(store)) as raw:
             check_identity(raw, store)
             _copy_whole(raw, partial)
@@ -75,6 +75,15 @@ def restore(
 
 
 @contextlib.contextmanager
+def placing(target: Path) -> Iterator[None]:
+    """Say of a backup, not of the store, what the system does not allow."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(f"the backup {target} cannot be written: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
 def temporary_beside(target: Path) -> Iterator[Path]:
     """A name beside ``target`` for a file that only its owner may read; whatever is there at the end is removed."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,14 +119,22 @@ def check_target(store: Path | None, target: Path, *, overwrite: bool) -> None:
     """Raise InputError where a backup may not be written; ``store`` is the file that is copied, if it is one."""
     if target.is_dir():
         raise InputError(f"{target} is a folder; name a file in it", field="path")
+    if any(target.name.endswith(end) and _without(target, end).exists() for end in _BESIDE):
+        raise InputError(f"{target} is where SQLite keeps the log of the file beside it", field="path")
     if not target.exists():
         return
+    if not target.is_file():
+        raise InputError(f"{target} is no file that a backup could replace", field="path")
     if store is not None and store.exists() and target.samefile(store):
         raise InputError("a backup cannot take the place of the store itself", field="path")
     if not overwrite:
         raise InputError(f"{target} is there already", field="path", hint="name another file, or add --force")
     if target.with_name(f"{target.name}-wal").exists():
         raise InputError(f"{target} is a store in use: there is a log beside it", field="path")
+
+
+def _without(file: Path, end: str) -> Path:
+    return file.with_name(file.name.removesuffix(end) or file.name)
 
 
 def sync(file: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from backstory.adapters.stores.sqlite.connection import BUSY_TIMEOUT, Connection
 from backstory.adapters.stores.sqlite.conversation import SqliteConversations
 from backstory.adapters.stores.sqlite.evidence import SqliteEvidenceIndex
+from backstory.adapters.stores.sqlite.ledger import SqliteLedger
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
 from backstory.adapters.stores.sqlite.projects import SqliteProjects
 from backstory.adapters.stores.sqlite.upkeep import SqliteUpkeep
@@ -41,6 +42,7 @@ def open_sqlite(
         conversations=SqliteConversations(connection, limits),
         evidence=SqliteEvidenceIndex(connection, limits),
         projects=SqliteProjects(connection),
+        ledger=SqliteLedger(connection),
         upkeep=SqliteUpkeep(connection, limits, prepare=_prepare, patience=busy_timeout),
     )
 
