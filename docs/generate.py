@@ -203,6 +203,8 @@ def _default(name: str, field: Mapping[str, Any], required: list[str]) -> str:  
 def _tree(error: type[BackstoryError], depth: int = 0) -> Iterator[tuple[type[BackstoryError], int]]:
     yield error, depth
     for child in error.__subclasses__():
+        if child.__module__ != BackstoryError.__module__:
+            continue  # a room's own, which nobody outside it meets
         yield from _tree(child, depth + 1)
 
 

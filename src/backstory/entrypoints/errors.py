@@ -82,7 +82,7 @@ RULES = (
         error=StoreUnavailable,
         exit_code=7,
         meaning="The store is full, read-only, missing or not reachable.",
-        advice="check its disk, folder or server, then try again; `backstory status` names the store",
+        advice="check its disk, the permissions of its folder or its server, then try again; see `backstory status`",
     ),
     Rule(
         error=StoreBusy,
