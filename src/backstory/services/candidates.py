@@ -30,8 +30,9 @@ from backstory.ports.index import TextSearch
 from backstory.services.query import Query, Result, Skipped
 from backstory.services.query_reading import ReadQuery
 
-_CANDIDATES = 60
-_COMPARED = 40  # candidates whose words are compared with the query's, one by one
+# Asked of each index at the least, and compared word by word: 60 and 40 of them ranked no labelled prompt otherwise.
+_CANDIDATES = 48
+_COMPARED = 32
 _LOADED_AT_LEAST = 24  # of the candidates, before it is known which others circumstances may bring among the best
 
 
@@ -39,9 +40,11 @@ _LOADED_AT_LEAST = 24  # of the candidates, before it is known which others circ
 class Found:
     """What the indexes found: for each memory its word match and its similarity.
 
-    ``no_words`` is the match of a memory that holds none of the query's words.
+    ``no_words`` is the match of a memory that holds none of the query's words; ``wanted`` how many each index is asked
+    for.
     """
 
+    wanted: int = _CANDIDATES
     words: dict[MemoryId, WordMatch] = field(default_factory=dict)
     no_words: WordMatch = NO_WORDS
     statistics: WordStatistics | None = None
@@ -59,6 +62,11 @@ class _Candidate(NamedTuple):
     evidence: float
 
 
+def nothing_found_yet(*, limit: int) -> Found:
+    """Where a search for ``limit`` results begins."""
+    return Found(wanted=max(_CANDIDATES, limit))
+
+
 class CandidateSearch:
     """Searches by words and by meaning, and scores what was found."""
 
@@ -68,7 +76,7 @@ class CandidateSearch:
 
     async def search_words(self, text: str, selection: Selection, found: Found) -> None:
         terms = analyse_query(text)
-        search = await self._backend.text.search_text([term.token for term in terms], selection, limit=_CANDIDATES)
+        search = await self._backend.text.search_text([term.token for term in terms], selection, limit=found.wanted)
         found.statistics = _statistics(search)
         asked = weigh_query(terms, found.statistics)
         found.no_words = match_words(asked, held={}, length=0)
@@ -79,7 +87,7 @@ class CandidateSearch:
             return
         try:
             hits = await self._backend.vectors.search_vectors(
-                found.asked.passage.vector, selection, model=found.asked.model, limit=_CANDIDATES
+                found.asked.passage.vector, selection, model=found.asked.model, limit=found.wanted
             )
         except ModelError as error:
             found.skipped.append(Skipped(part="meaning", reason=str(error)))
@@ -141,7 +149,7 @@ def _candidates(found: Found, policy: RankingPolicy) -> list[_Candidate]:
     """All that the indexes found, the best matches first as far as can be told without comparing words."""
     # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list, it has
     # no vector yet and is judged by its words
-    full = len(found.similarity) >= _CANDIDATES
+    full = len(found.similarity) >= found.wanted
     beyond = min(found.similarity.values()) if full else None
     candidates = []
     for memory_id in dict.fromkeys([*found.words, *found.similarity]):

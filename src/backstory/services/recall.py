@@ -17,7 +17,7 @@ from backstory.ports.backend import Backend
 from backstory.ports.models import Embedder
 from backstory.ports.store import Use
 from backstory.ports.system import Aside, Clock
-from backstory.services.candidates import CandidateSearch, Found
+from backstory.services.candidates import CandidateSearch, Found, nothing_found_yet
 from backstory.services.collapsing import collapse_results
 from backstory.services.query import MAX_LIMIT, MAX_QUERY_CHARS, Query, Recalled, Result, Skipped
 from backstory.services.query_reading import QueryReader
@@ -63,7 +63,7 @@ class Recall:
         selection = self._selection(query)
         if not text:
             return await self._browse(query, selection)
-        found = Found()
+        found = nothing_found_yet(limit=query.limit)
         by_words = self._aside(partial(self._search.search_words, text, selection, found))
         if query.lexical_only or not self._reader.can_read or not _loop_runs():
             await by_words
