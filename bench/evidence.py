@@ -17,7 +17,6 @@ from pathlib import Path
 
 from backstory.adapters.clock import UlidSource
 from backstory.adapters.embedders.minilm import MiniLmEmbedder
-from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.admission import TextLimits
 from backstory.domain.conversation import Message
 from backstory.domain.evidence_passages import PassageLimits, passages_of
@@ -32,6 +31,7 @@ from backstory.services.reference import Reference
 from backstory.services.remember import Remember
 from bench.evidence_sets import Asked, Conversation
 from bench.report import table
+from bench.stores import STORES
 from bench.vector_cache import CachedEmbedder
 
 HELD_OUT = 1
@@ -78,10 +78,10 @@ class Archive:
 
 
 @asynccontextmanager
-async def archived(conversations: Sequence[Conversation]) -> AsyncIterator[Archive]:
+async def archived(conversations: Sequence[Conversation], store: str = "sqlite") -> AsyncIterator[Archive]:
     """Take every conversation in through the product's own door; one project each, in one store."""
     with tempfile.TemporaryDirectory() as folder:
-        backend = open_sqlite(Path(folder) / "evidence.db")
+        backend = STORES[store].open(STORES[store].make(Path(folder)))
         clock, embedder = _Clock(), CachedEmbedder(MiniLmEmbedder(None))
         reference = Reference(backend.memories, backend.projects, clock=clock)
         remember = Remember(backend.memories, reference, clock=clock, ids=UlidSource(), limits=TextLimits())
@@ -95,6 +95,16 @@ async def archived(conversations: Sequence[Conversation]) -> AsyncIterator[Archi
         recall = EvidenceRecall(backend.evidence, embedder, clock=clock, zone=UTC, no_embedder="")
         yield Archive(backend=backend, embedder=embedder, recall=recall, clock=clock)
         await backend.memories.close()
+
+
+async def ask_every_system(conversations: Sequence[Conversation], store: str) -> dict[str, list[Answered]]:
+    """Backstory with meaning and by words alone, and the baselines, over one archive in a store of that kind."""
+    async with archived(conversations, store) as archive:
+        return {
+            "hybrid": await ask(archive, conversations, lexical_only=False),
+            "words": await ask(archive, conversations, lexical_only=True),
+            **await baselines(archive, conversations),
+        }
 
 
 async def ask(archive: Archive, conversations: Sequence[Conversation], *, lexical_only: bool) -> list[Answered]:

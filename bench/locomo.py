@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 import anyio
 
-from bench.evidence import Answered, archived, as_table, ask, baselines, figures
+from bench.evidence import as_table, ask_every_system, figures
 from bench.evidence_sets import ADVERSARIAL, read_locomo
 from bench.report import Report
 
 
 def run(options: argparse.Namespace) -> Report:
     """Measure Backstory with meaning and by words alone, and the baselines. Adversarial questions stand apart."""
-    systems = anyio.run(partial(_ask, options))
+    systems = anyio.run(ask_every_system, read_locomo(options.data), options.store)
     plain = {name: [a for a in answers if a.question.kind != ADVERSARIAL] for name, answers in systems.items()}
     measured = {
         name: figures(plain[name], by_session=True)
@@ -26,13 +25,3 @@ def run(options: argparse.Namespace) -> Report:
     return Report(
         bench="locomo", store=options.store, data="locomo10", figures=measured["hybrid"], others=others, text=text
     )
-
-
-async def _ask(options: argparse.Namespace) -> dict[str, list[Answered]]:
-    conversations = read_locomo(options.data)
-    async with archived(conversations) as archive:
-        return {
-            "hybrid": await ask(archive, conversations, lexical_only=False),
-            "words": await ask(archive, conversations, lexical_only=True),
-            **await baselines(archive, conversations),
-        }

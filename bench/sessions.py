@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 import anyio
 
-from bench.evidence import Answered, archived, as_table, ask, baselines, figures
+from bench.evidence import as_table, ask_every_system, figures
 from bench.evidence_sets import read_transcripts
 from bench.report import Report
 
 
 def run(options: argparse.Namespace) -> Report:
     """Measure Backstory with meaning and by words alone, and the baselines; each session is a kind."""
-    systems = anyio.run(partial(_ask, options))
+    systems = anyio.run(ask_every_system, read_transcripts(options.data), options.store)
     others: dict[str, object] = {name: figures(answers) for name, answers in systems.items() if name != "hybrid"}
     return Report(
         bench="sessions",
@@ -24,13 +23,3 @@ def run(options: argparse.Namespace) -> Report:
         others=others,
         text=as_table(systems),
     )
-
-
-async def _ask(options: argparse.Namespace) -> dict[str, list[Answered]]:
-    conversations = read_transcripts(options.data)
-    async with archived(conversations) as archive:
-        return {
-            "hybrid": await ask(archive, conversations, lexical_only=False),
-            "words": await ask(archive, conversations, lexical_only=True),
-            **await baselines(archive, conversations),
-        }

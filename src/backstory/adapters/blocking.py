@@ -87,9 +87,8 @@ async def aside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: nothin
 
     try:
         return await run_blocking(alone, abandon_on_cancel=True)
-    except BaseException:
+    finally:
         given_up.set()
-        raise
 
 
 def _stop_if_given_up() -> None:

@@ -1,6 +1,6 @@
 """Environment names whose meaning hangs on others: those of older products, and which variable holds a key.
 
-Names that simply equal one of our options are ``aliases`` in ``settings.py``.
+Names that simply equal one of our options are their ``aliases``.
 """
 
 from __future__ import annotations

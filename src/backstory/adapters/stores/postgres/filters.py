@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from backstory.adapters.stores.postgres.tenancy import TENANT
+from backstory.adapters.stores.sqlite.filters import offerable
 from backstory.adapters.stores.sqlite.rows import content_key, to_us
-from backstory.domain.provenance import Origin, is_injectable
 from backstory.domain.scope import Audience, Viewer, circles
 from backstory.domain.selection import Selection
 from backstory.domain.text import normalise
@@ -62,15 +62,8 @@ def where(selection: Selection) -> Where:
     if selection.superseded_by is not None:
         clause.add("m.superseded_by = %s", selection.superseded_by)
     if selection.offerable is not None:
-        _offerable(clause, selection.offerable)
+        clause.add(offerable(selection.offerable))
     return clause
-
-
-def _offerable(clause: Where, wanted: bool) -> None:
-    # literals, not parameters: an index holds those that are not, and serves this very condition only
-    origins = ", ".join(sorted(f"'{origin.value}'" for origin in Origin if is_injectable(origin)))
-    condition = f"(m.sensitivity = 'normal' AND m.origin IN ({origins}))"
-    clause.add(condition if wanted else f"NOT {condition}")
 
 
 def where_in_sight(viewer: Viewer) -> Where:

@@ -60,15 +60,16 @@ def where(selection: Selection) -> Where:
     if selection.superseded_by is not None:
         clause.add("m.superseded_by = ?", selection.superseded_by)
     if selection.offerable is not None:
-        _offerable(clause, selection.offerable)
+        clause.add(offerable(selection.offerable))
     return clause
 
 
-def _offerable(clause: Where, wanted: bool) -> None:
+def offerable(wanted: bool) -> str:
+    """Memories that may be offered unasked, or all others; in the words of every SQL."""
     # literals, not parameters: an index holds those that are not, and serves this very condition only
     origins = ", ".join(sorted(f"'{origin.value}'" for origin in Origin if is_injectable(origin)))
     condition = f"(m.sensitivity = 'normal' AND m.origin IN ({origins}))"
-    clause.add(condition if wanted else f"NOT {condition}")
+    return condition if wanted else f"NOT {condition}"
 
 
 def where_in_sight(viewer: Viewer) -> Where:
