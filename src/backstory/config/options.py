@@ -1,4 +1,4 @@
-"""What an option is: its name, what it may hold, who may set it. Which there are is in ``settings.py`` and beside it."""
+"""What an option is: its name, what it may hold, who may set it. Which there are: ``settings.py`` and beside it."""
 
 from __future__ import annotations
 
