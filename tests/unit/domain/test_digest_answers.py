@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backstory.domain.answers import Finish, Reason, Unusable
-from backstory.domain.digests import ObservedText, read_observations, read_summary
+from backstory.domain.digest_answers import ObservedText, read_observations, read_summary
 
 SOURCE = """user: please plant the tomatoes in bed four, not in bed two
 assistant: done, they stand in bed four; bed two is free now
