@@ -1,0 +1,23 @@
+"""Settings become a working application: the only place that knows which adapter stands behind which port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backstory.bootstrap.app import App
+from backstory.bootstrap.models import embedder
+from backstory.bootstrap.stores import backend
+from backstory.config import Settings
+
+__all__ = ["App", "open_app"]
+
+
+def open_app(settings: Settings, *, folder: Path | None = None, one_shot: bool = False, create: bool = True) -> App:
+    """An application over the configured store, which is opened at its first use.
+
+    ``folder`` is where a ``git`` store looks for its repository, if not here. ``one_shot`` prefers an embedder that
+    starts fast over one that answers fast. ``create`` False leaves a store that is not there unmade (StoreUnavailable
+    at the first use).
+    """
+    vectors, no_embedder = embedder(settings, one_shot=one_shot)
+    return App(settings, backend(settings, folder or Path.cwd(), create=create), vectors, no_embedder=no_embedder)
