@@ -6,12 +6,15 @@ beginning; the newest message a user typed, and whatever follows it, is never to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from backstory.domain.conversation import Message, Role
 from backstory.domain.digest import Piece, SessionDigest, messages_of
-from backstory.domain.ids import MessageId
+from backstory.domain.ids import MessageId, SessionId
+
+_NEVER = datetime.fromtimestamp(0, tz=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,50 +46,45 @@ def current_turn(listed: Sequence[Listed]) -> int:
 def replacement(listed: Sequence[Listed], pieces: Sequence[Piece], digest: SessionDigest) -> Replacement | None:
     """What ``pieces``, by place, replace in a list; None where they replace nothing.
 
-    They replace the longest beginning of the list that they stand for as a whole. A piece whose messages are in part
-    beyond that beginning is left out. A message that was told to be summarised by the host itself is beyond it, so that
-    nothing older than a host's own summary is shown.
+    They replace the longest beginning of the list that they stand for as a whole. The older messages of a piece may be
+    missing from the list, since a host that summarises a session drops its beginning; a piece of which newer ones are
+    missing tells of something that was undone, and is not shown.
     """
-    beyond = current_turn(listed)
-    place = {item.id: at for at, item in enumerate(listed[:beyond])}
-    count = 0
+    place = {item.id: at for at, item in enumerate(listed[: current_turn(listed)])}
+    counts = [0]  # how many messages the first n of ``used`` replace
     used: list[Piece] = []
     for piece in pieces:
         at = [place.get(message) for message in messages_of([piece], digest)]
         known = [number for number in at if number is not None]
         if not known:
-            continue  # the host has dropped what it stands for, as after a compaction
-        if len(known) < len(at) and used:
+            continue
+        if at[-len(known) :] != known or sorted(known) != list(range(counts[-1], counts[-1] + len(known))):
             break
-        if sorted(known) != list(range(count, count + len(known))):
-            break
-        count += len(known)
+        counts.append(counts[-1] + len(known))
         used.append(piece)
-    if not used or count >= len(listed):
-        return None
-    while count < len(listed) and listed[count].role == "tool":  # a result stays with its call
-        count, used = _without_last(used, place, digest)
-        if not used:
-            return None
-    return Replacement(count=count, pieces=tuple(used))
+    while used and _begins_with_result(listed[counts[-1] :]):
+        counts.pop()
+        used.pop()
+    return Replacement(count=counts[-1], pieces=tuple(used)) if used else None
 
 
-def _without_last(used: list[Piece], place: Mapping[MessageId, int], digest: SessionDigest) -> tuple[int, list[Piece]]:
-    kept = used[:-1]
-    return sum(message in place for message in messages_of(kept, digest)), kept
+def _begins_with_result(rest: Sequence[Listed]) -> bool:
+    """Whether a tool's result would be parted from its call, where a host lists them apart."""
+    return bool(rest) and rest[0].role == "tool"
 
 
-def past_messages(listed: Sequence[Listed], known: Mapping[MessageId, Message]) -> list[Message]:
-    """The messages before the current turn in the order of the list, as far as the archive knows them.
+def past_messages(
+    listed: Sequence[Listed], known: Mapping[MessageId, Message], *, digested: Collection[MessageId] = ()
+) -> list[Message]:
+    """The messages before the current turn in the order of the list, up to the last that is ``known`` or ``digested``.
 
-    A message that it does not know, with one behind it that it knows, was never told and counts as empty.
+    A message of which nothing more is known, since it was digested or was never told, comes without parts.
     """
+    done = frozenset(digested)
     past = listed[: current_turn(listed)]
-    last_known = next((at for at in range(len(past) - 1, -1, -1) if past[at].id in known), -1)
-    if last_known < 0:
-        return []
-    newest = known[past[last_known].id]
-    return [known.get(item.id) or _untold(item, newest) for item in past[: last_known + 1]]
+    last = next((at for at in range(len(past) - 1, -1, -1) if past[at].id in known or past[at].id in done), -1)
+    like = next(iter(known.values()), None)
+    return [known.get(item.id) or _untold(item, like) for item in past[: last + 1]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +106,8 @@ def undigested(messages: Sequence[Message], digested: frozenset[MessageId]) -> R
     return Run(start=start, messages=tuple(messages[start:end]), closed=end < len(messages))
 
 
-def _untold(item: Listed, like: Message) -> Message:
+def _untold(item: Listed, like: Message | None) -> Message:
+    moment = _NEVER if like is None else like.created_at
+    session = SessionId("") if like is None else like.session
     role = Role(item.role) if item.role in set(Role) else Role.ASSISTANT
-    return Message(
-        id=item.id, session=like.session, role=role, created_at=like.created_at, completed_at=like.created_at
-    )
+    return Message(id=item.id, session=session, role=role, created_at=moment, completed_at=moment)

@@ -15,9 +15,10 @@ from backstory.domain.ids import MessageId, ProjectId
 class SessionView:
     """A session as a strategy sees it.
 
-    ``messages`` are those before the current turn, in the host's order, cleaned as the archive keeps them; the last
-    ones may be unfinished (``transcript.is_settled``). ``forced``: the host is about to compact the session, so what is
-    there is to be digested whatever its size. ``first_number`` is the number in the session of the first of
+    ``messages`` are those before the current turn, in the host's order, cleaned as the archive keeps them; those that
+    pieces stand for come without their parts, and the last ones may be unfinished (``transcript.is_settled``).
+    ``current`` is how many messages the current turn has. ``forced``: the host is about to compact the session, so what
+    is there is to be digested whatever its size. ``first_number`` is the number in the session of the first of
     ``messages``, which is not 0 after the host dropped older ones.
     """
 
@@ -25,6 +26,7 @@ class SessionView:
     messages: tuple[Message, ...]
     project: ProjectId | None
     now: datetime
+    current: int = 0
     forced: bool = False
     first_number: int = 0
 

@@ -1,0 +1,86 @@
+"""A session as a strategy for digests sees it: put together from the archive and from what is digested already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from backstory.domain.conversation import Message
+from backstory.domain.digest import DigestState, SessionDigest, Strategy, messages_of
+from backstory.domain.digest_plan import Listed, current_turn, past_messages
+from backstory.domain.ids import MessageId, ProjectId, SessionId
+from backstory.ports.conversation import ConversationStore
+from backstory.ports.digests import DigestStore
+from backstory.ports.system import Clock
+from backstory.services.digest_strategy import SessionView
+
+_PAGE = 500
+
+
+class SessionViews:
+    """Reads sessions for one strategy."""
+
+    def __init__(
+        self, digests: DigestStore, conversations: ConversationStore, *, strategy: Strategy, clock: Clock
+    ) -> None:
+        self._digests = digests
+        self._conversations = conversations
+        self._strategy = strategy
+        self._clock = clock
+
+    async def digest(self, session: SessionId) -> SessionDigest:
+        """The digest of a session; an empty one, not stored yet, where it has none or was digested in another way."""
+        known = await self._digests.digest(session)
+        if known is None:
+            return SessionDigest(
+                state=DigestState(session=session, strategy=self._strategy, updated_at=self._clock.now())
+            )
+        if known.state.strategy is self._strategy:
+            return known
+        return SessionDigest(
+            state=replace(known.state, strategy=self._strategy, shown=(), shown_for=None),
+            pieces=tuple(piece for piece in known.pieces if piece.strategy is self._strategy),
+        )
+
+    @staticmethod
+    def raw(listed: Sequence[Listed], digest: SessionDigest) -> list[MessageId]:
+        """The messages before the current turn that no piece stands for."""
+        digested = frozenset(messages_of(digest.pieces, digest))
+        return [item.id for item in listed[: current_turn(listed)] if item.id not in digested]
+
+    async def view(self, digest: SessionDigest, listed: Sequence[Listed], *, project: ProjectId | None) -> SessionView:
+        """The session with the messages of a request. Reads those that are not digested. Raises what the store
+        raises."""
+        found = await self._conversations.find_messages(self.raw(listed, digest))
+        undone = {message.id for message in found if message.removed_at is not None}
+        known = {message.id: message for message in found if message.id not in undone}
+        listed = [item for item in listed if item.id not in undone]
+        turn = current_turn(listed)
+        return SessionView(
+            digest=digest,
+            messages=tuple(past_messages(listed, known, digested=messages_of(digest.pieces, digest))),
+            project=project,
+            now=self._clock.now(),
+            current=len(listed) - turn,
+            forced=digest.state.forced,
+            first_number=_first_number(listed[:turn], digest),
+        )
+
+    async def archived(self, session: SessionId) -> list[Listed]:
+        """A session's messages as the archive has them, for work that was left undone when its host ended."""
+        found: list[Message] = []
+        while page := await self._conversations.messages(session, limit=_PAGE, offset=len(found)):
+            found += page
+        return [_listed(message) for message in found if message.removed_at is None]
+
+
+def _listed(message: Message) -> Listed:
+    typed = any(part.text and not part.synthetic for part in message.parts)
+    return Listed(id=message.id, role=message.role.value, synthetic=not typed)
+
+
+def _first_number(past: Sequence[Listed], digest: SessionDigest) -> int:
+    """The number of the first listed message: behind all digested ones that the host has dropped from the list."""
+    here = {item.id for item in past}
+    dropped = [piece.end + 1 for piece in digest.pieces if piece.level == 0 and here.isdisjoint(piece.sources)]
+    return max(dropped, default=0)
