@@ -1,6 +1,6 @@
 """What a language model answered, before anybody believes it: its own words, or the reason why there are none to use.
 
-Reading facts and proposals out of it is ``proposals.py``; observations and summaries are ``digests.py``.
+Reading facts and proposals out of it is ``proposals.py``; observations and summaries are ``digest_answers.py``.
 """
 
 from __future__ import annotations

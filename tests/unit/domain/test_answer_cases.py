@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from backstory.domain.answers import Finish, Unusable
-from backstory.domain.digests import ObservedText, read_observations, read_summary
+from backstory.domain.digest_answers import ObservedText, read_observations, read_summary
 from backstory.domain.memory import Kind, Visibility
 from backstory.domain.proposals import Proposals, ProposedFact, ProposedFacts, read_facts, read_proposals
 
