@@ -120,6 +120,6 @@ def piece(level: int, number: int, start: int, end: int, *, text: Callable[[str]
         end=end,
         made_by="scripted:1",
         prompt="scripted/1",
-        tokens=len(text(name).split()),
+        source_tokens=len(text(name).split()),
         created_at=START,
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import timedelta
 
+    from backstory.bootstrap.sessions import LongSessions
     from backstory.domain.admission import TextLimits
     from backstory.domain.ledger import Caps
     from backstory.ports.text_models import TextModel
@@ -225,6 +226,13 @@ class App:
             capture=self.settings.capture.enabled,
             aside=run_blocking,
         )
+
+    @cached_property
+    def long_sessions(self) -> LongSessions | None:
+        """What keeps long sessions short; None where no strategy is chosen."""
+        from backstory.bootstrap.sessions import long_sessions
+
+        return long_sessions(self)
 
     @cached_property
     def prompts(self) -> Prompts:

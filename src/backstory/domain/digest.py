@@ -30,7 +30,7 @@ class Piece:
     higher one from the pieces ``children``. ``start`` and ``end`` are the numbers of its first and last message in the
     session, from 0, both included. ``text`` may be empty: nothing worth a note was said. A piece that a parent covers,
     or that was dropped, is not ``active``. ``made_by`` names the model, or the rule without a model; ``prompt`` the
-    version of what it was asked.
+    version of what it was asked; ``source_tokens`` the size of the messages that it stands for, as raw messages.
     """
 
     session: SessionId
@@ -46,7 +46,7 @@ class Piece:
     active: bool = True
     made_by: str
     prompt: str
-    tokens: int
+    source_tokens: int
     created_at: datetime
 
 
@@ -65,7 +65,8 @@ class DigestState:
     ``revision`` counts the writes, from 0 for a session without any. ``shown`` are the pieces that its requests show
     since the user message ``shown_for``, oldest first. ``due`` says that work was found and not finished: the next
     start looks for it. ``attempts`` counts failures in a row, after which nothing is tried before ``not_before``;
-    ``problem`` is the last one in a sentence. ``current_task`` and ``suggested_response`` are the observer's.
+    ``problem`` is the last one in a sentence. ``current_task`` and ``suggested_response`` are the observer's newest,
+    ``shown_task`` and ``shown_response`` what they were when ``shown`` was chosen.
     """
 
     session: SessionId
@@ -73,6 +74,8 @@ class DigestState:
     revision: int = 0
     shown: tuple[str, ...] = ()
     shown_for: MessageId | None = None
+    shown_task: str | None = None
+    shown_response: str | None = None
     current_task: str | None = None
     suggested_response: str | None = None
     system_prompt: str | None = None

@@ -35,7 +35,7 @@ def digest_block(pieces: Sequence[Piece], state: DigestState) -> str | None:
         return None
     beside = [
         f"{label}: {quote(text)}"
-        for label, text in (("Current task", state.current_task), ("Next step", state.suggested_response))
+        for label, text in (("Current task", state.shown_task), ("Next step", state.shown_response))
         if text and state.strategy is Strategy.OBSERVATIONS
     ]
     body = [f"<{DIGEST_TAG}>", _PREFACE[state.strategy], *lines, *beside, _CARRY_ON, f"</{DIGEST_TAG}>"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from backstory.domain.conversation import Message, Role
-from backstory.domain.digest import Piece, SessionDigest, messages_of
+from backstory.domain.digest import Piece, SessionDigest, Strategy, messages_of
 from backstory.domain.ids import MessageId, SessionId
 
 _NEVER = datetime.fromtimestamp(0, tz=UTC)
@@ -19,16 +19,19 @@ _NEVER = datetime.fromtimestamp(0, tz=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """One message of a request as the host lists it. ``synthetic``: a program's, with nothing that a person typed."""
+    """One message of a request as the host lists it. ``synthetic``: a program's, with nothing that a person typed.
+    ``summary``: the host itself has put it in the place of older messages."""
 
     id: MessageId
     role: str
     synthetic: bool = False
+    summary: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """The first ``count`` messages of a list are replaced by ``pieces``, which stand for them and for no others."""
+    """The first ``count`` messages of a list are replaced by ``pieces``, which stand for them and for what the host
+    dropped before them."""
 
     count: int
     pieces: tuple[Piece, ...]
@@ -48,15 +51,20 @@ def replacement(listed: Sequence[Listed], pieces: Sequence[Piece], digest: Sessi
 
     They replace the longest beginning of the list that they stand for as a whole. The older messages of a piece may be
     missing from the list, since a host that summarises a session drops its beginning; a piece of which newer ones are
-    missing tells of something that was undone, and is not shown.
+    missing tells of something that was undone, and is not shown. Observations go on being shown when the host has
+    summarised what they stand for: they are the record of it. A tree's nodes do not: the summary was made of them.
     """
+    summarised = any(item.summary for item in listed)
     place = {item.id: at for at, item in enumerate(listed[: current_turn(listed)])}
     counts = [0]  # how many messages the first n of ``used`` replace
+    kept: list[Piece] = []
     used: list[Piece] = []
     for piece in pieces:
         at = [place.get(message) for message in messages_of([piece], digest)]
         known = [number for number in at if number is not None]
         if not known:
+            if summarised and piece.strategy is Strategy.OBSERVATIONS and not used:
+                kept.append(piece)
             continue
         if at[-len(known) :] != known or sorted(known) != list(range(counts[-1], counts[-1] + len(known))):
             break
@@ -65,7 +73,7 @@ def replacement(listed: Sequence[Listed], pieces: Sequence[Piece], digest: Sessi
     while used and _begins_with_result(listed[counts[-1] :]):
         counts.pop()
         used.pop()
-    return Replacement(count=counts[-1], pieces=tuple(used)) if used else None
+    return Replacement(count=counts[-1], pieces=(*kept, *used)) if kept or used else None
 
 
 def _begins_with_result(rest: Sequence[Listed]) -> bool:

@@ -100,7 +100,14 @@ class SessionDigests:
         shows = self._strategy.shows(view)
         if shows == digest.state.shown:
             return digest
-        state = replace(digest.state, shown=shows, shown_for=turn, updated_at=self._clock.now())
+        state = replace(
+            digest.state,
+            shown=shows,
+            shown_for=turn,
+            shown_task=digest.state.current_task,
+            shown_response=digest.state.suggested_response,
+            updated_at=self._clock.now(),
+        )
         if not await self._digests.apply(DigestUpdate(state=state)):
             return digest
         return replace(digest, state=replace(state, revision=state.revision + 1))

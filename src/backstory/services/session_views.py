@@ -80,7 +80,10 @@ def _listed(message: Message) -> Listed:
 
 
 def _first_number(past: Sequence[Listed], digest: SessionDigest) -> int:
-    """The number of the first listed message: behind all digested ones that the host has dropped from the list."""
-    here = {item.id for item in past}
-    dropped = [piece.end + 1 for piece in digest.pieces if piece.level == 0 and here.isdisjoint(piece.sources)]
-    return max(dropped, default=0)
+    """The number of the first listed message: as the first digested one tells, or behind all that are digested."""
+    leaves = [piece for piece in digest.pieces if piece.level == 0]
+    numbers = {message: piece.start + at for piece in leaves for at, message in enumerate(piece.sources)}
+    for place, item in enumerate(past):
+        if item.id in numbers:
+            return max(numbers[item.id] - place, 0)
+    return max((piece.end + 1 for piece in leaves), default=0)

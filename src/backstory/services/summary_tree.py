@@ -6,7 +6,7 @@ When which node is due is decided in ``domain/summary_tree.py``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, assert_never
@@ -123,7 +123,8 @@ class SummaryTree:
         for batch in step.batches:
             written = await self._summary(view, batch, by_rule=step.by_rule)
             leaf = self._piece(view, written, level=0, number=number + len(leaves), start=batch.start, end=batch.end)
-            leaves.append(replace(leaf, sources=tuple(message.id for message in batch.messages)))
+            size = self._size(map(_body, batch.messages))
+            leaves.append(replace(leaf, sources=tuple(message.id for message in batch.messages), source_tokens=size))
         return Made(added=tuple(leaves), cycle="leaf")
 
     async def _parent(self, view: SessionView, step: Merge) -> Made:
@@ -132,14 +133,15 @@ class SummaryTree:
         start, end = children[0].start, max(child.end for child in children)
         number = next_number(view.digest.pieces, level)
         parent = self._piece(view, written, level=level, number=number, start=start, end=end)
-        parent = replace(parent, children=tuple(child.id for child in children))
+        size = sum(child.source_tokens for child in children)
+        parent = replace(parent, children=tuple(child.id for child in children), source_tokens=size)
         return Made(added=(parent,), changed=under_parent(parent, children), cycle="merge")
 
     async def _summary(self, view: SessionView, batch: Batch, *, by_rule: bool) -> _Written:
         bodies = [_body(message) for message in batch.messages]
         source = "\n".join(filter(None, bodies))
         said = source.replace("\n- text: ", "\n").removeprefix("- text: ")
-        most = sum(self._tokens.count(body[:_COUNTED_CHARS]) + _FRAMING_TOKENS for body in bodies)
+        most = self._size(bodies)
         if source and not by_rule:
             written = await self._asked(view, self._leaf_prompt(view, batch), (source, said), below=most)
             if written is not None:
@@ -157,6 +159,10 @@ class SummaryTree:
                 return written
         extract = partial(extract_merge, texts)
         return await self._aside(lambda: self._by_rule(extract, MERGED_CHARS, source, most))
+
+    def _size(self, bodies: Iterable[str]) -> int:
+        """The tokens of messages, of each as much as a transcript shows of it."""
+        return sum(self._tokens.count(body[:_COUNTED_CHARS]) + _FRAMING_TOKENS for body in bodies)
 
     def _by_rule(self, extract: _Extract, chars: int, source: str, most: int) -> _Written:
         """The longest of some extracts that takes fewer than ``most`` tokens; where none does, nothing is said."""
@@ -220,7 +226,7 @@ class SummaryTree:
             end=end,
             made_by=written.made_by,
             prompt=written.prompt,
-            tokens=self._tokens.count(written.text),
+            source_tokens=0,
             created_at=view.now,
         )
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
 
-from backstory.adapters.tokens import EstimatedTokens
+from backstory.adapters.tokens import EstimatedTokens, ExactTokens, token_counter
 from backstory.ports.system import TokenCounter
 
 COUNTER: TokenCounter = EstimatedTokens()
@@ -39,3 +41,67 @@ def test_a_megabyte_is_counted_in_far_less_than_two_seconds(unit: str) -> None:
     start = time.process_time()
     assert COUNTER.count(text) >= 1000
     assert time.process_time() - start < 2
+
+
+# --- counted by a vocabulary ------------------------------------------------------------------------------------------
+
+# Counts of o200k_base as js-tiktoken gives them.
+O200K = {
+    "hello world": 2,
+    "Hello, world!": 4,
+    "tiktoken is great!": 6,
+    "": 0,
+    " ": 1,
+    "<|endoftext|>": 7,
+    "The quick brown fox jumps over the lazy dog.": 10,
+    "def add(a, b):\n    return a + b\n": 12,
+    "お誕生日おめでとう": 8,
+    "2 + 2 = 4": 7,
+    "antidisestablishmentarianism": 6,
+    **TRUE_COUNTS,
+}
+
+
+@pytest.fixture
+def exact() -> ExactTokens:
+    pytest.importorskip("splintr")
+    return ExactTokens()
+
+
+@pytest.mark.parametrize("text", O200K)
+def test_the_exact_count_is_that_of_the_vocabulary(text: str, exact: ExactTokens) -> None:
+    assert exact.count(text) == O200K[text]
+
+
+@pytest.mark.parametrize("text", ["\ud83d", "a\ud83d\ude00", "\x00", "\u200d", "\udc00\ud800"])
+def test_half_characters_are_counted_too(text: str, exact: ExactTokens) -> None:
+    assert exact.count(text) >= 1
+    assert exact.count("\ud83d\ude00") == exact.count("😀")
+
+
+@pytest.mark.parametrize("unit", ["a", "网", "🚀", "\n ", " ", "<|endoftext|>"])
+def test_a_megabyte_is_counted_exactly_in_less_than_two_seconds(unit: str, exact: ExactTokens) -> None:
+    exact.count("x")
+    text = unit * (1_000_000 // len(unit))
+    start = time.process_time()
+    assert exact.count(text) >= 1000
+    assert time.process_time() - start < 2
+
+
+def test_a_counter_says_how_it_counts() -> None:
+    assert token_counter().name == "estimate"
+    pytest.importorskip("splintr")
+    assert token_counter(exact=True).name == "o200k_base"
+
+
+def test_without_the_vocabulary_the_estimate_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert token_counter(exact=True).name == "estimate"
+
+
+def test_the_vocabulary_is_not_loaded_before_the_first_exact_count() -> None:
+    code = (
+        "import sys; from backstory.adapters.tokens import token_counter\n"
+        "token_counter().count('hello'); token_counter(exact=True); sys.exit('splintr' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

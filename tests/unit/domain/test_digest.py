@@ -32,7 +32,7 @@ def leaf(n: int, *messages: str, start: int = 0, text: str = "what was said") ->
         sources=tuple(MessageId(message) for message in messages),
         made_by="none",
         prompt="tree-leaf/1",
-        tokens=5,
+        source_tokens=5,
         created_at=NOW,
     )
 

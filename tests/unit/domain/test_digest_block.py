@@ -30,7 +30,7 @@ def test_observations_keep_their_lines_and_indentation() -> None:
         leaf(1, "1", text="Date: Mar 2, 2026\n* 🔴 (09:15) wants streaming\n  * -> in the parser"),
         strategy=Strategy.OBSERVATIONS,
     )
-    state = replace(digest(noted).state, strategy=Strategy.OBSERVATIONS, current_task="Primary: port the parser")
+    state = replace(digest(noted).state, strategy=Strategy.OBSERVATIONS, shown_task="Primary: port the parser")
     text = digest_block([noted], state)
     assert text is not None
     assert "\n* 🔴 (09:15) wants streaming\n  * -> in the parser\n" in text

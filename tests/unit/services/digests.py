@@ -61,7 +61,7 @@ class Pairs:
             sources=tuple(message.id for message in pair),
             made_by="test",
             prompt="test/1",
-            tokens=1,
+            source_tokens=1,
             created_at=view.now,
         )
         return Made(added=(piece,), cycle="leaf")

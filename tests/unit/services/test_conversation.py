@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backstory.domain.blob import content_of
 from backstory.domain.conversation import FrozenBlock, Message, Part, Role, Session
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.domain.memory import Source
+from backstory.domain.part_admission import PART_MAX_CHARS
 from backstory.domain.provenance import Origin
 from backstory.errors import StoreError
-from backstory.services.conversation import CAPTURED_TAG, PART_MAX_CHARS, Captured, Conversations, Prompt
+from backstory.services.conversation import CAPTURED_TAG, Captured, Conversations, Prompt
 from backstory.testing.fakes import START, failing_backend
 
 if TYPE_CHECKING:
@@ -99,11 +101,42 @@ def kept(shop: Shop, *parts: Part) -> tuple[Part, ...]:
     return archived(shop)[0].parts
 
 
+def whole(shop: Shop, part: Part) -> str:
+    """The text of the part's only blob."""
+    (ref,) = part.blobs
+    blob = shop.do(shop.backend.conversations.blob(ref.hash))
+    assert blob is not None
+    return content_of(blob).decode()
+
+
 def test_a_text_of_the_largest_size_stays_whole_and_a_larger_one_is_cut_and_says_its_size(shop: Shop) -> None:
-    whole = "x" * PART_MAX_CHARS
-    whole_one, cut_one = kept(shop, part(whole), part("y" * 8_000_000, "p2"))
-    assert whole_one.text == whole
-    assert cut_one.text == "y" * PART_MAX_CHARS + "\n[cut: the whole had 8,000,000 characters]"
+    text = "x" * PART_MAX_CHARS
+    whole_one, cut_one = kept(shop, part(text), part("y" * 8_000_000, "p2"))
+    assert whole(shop, whole_one) == text
+    assert whole(shop, cut_one) == "y" * PART_MAX_CHARS + "\n[cut: the whole had 8,000,000 characters]"
+    assert len(whole_one.text) + len(cut_one.text) < 140_000
+
+
+def test_the_same_large_output_in_two_messages_is_kept_once(shop: Shop) -> None:
+    output = "compiled module\n" * 5000
+    for number in (1, 2):
+        tool = Part(id=PartId(f"p{number}"), kind="tool", tool="bash", text=output, detail="{}")
+        told = replace(message(tool, role=Role.ASSISTANT), id=MessageId(f"msg-{number}"))
+        shop.do(shop.conversations.take_messages([told]))
+    first, second = (message.parts[0] for message in archived(shop))
+    assert first.blobs == second.blobs
+    assert whole(shop, first) == output
+    shop.do(shop.conversations.part_removed(PartId("p1")))
+    assert whole(shop, second) == output
+
+
+def test_a_part_that_grew_leaves_nothing_of_what_it_was(shop: Shop) -> None:
+    shop.do(shop.conversations.take_messages([message(role=Role.ASSISTANT)]))
+    for size in (4000, 5000):
+        tool = Part(id=PartId("p1"), kind="tool", tool="bash", text="downloading\n" * size)
+        shop.do(shop.conversations.take_part(tool, message=M1, session=SESSION, role=Role.ASSISTANT))
+    (kept_message,) = archived(shop)
+    assert whole(shop, kept_message.parts[0]) == "downloading\n" * 5000
 
 
 @pytest.mark.parametrize("masked_before", [0, 2000])
@@ -113,7 +146,7 @@ def test_no_half_of_a_secret_is_left_where_a_text_is_cut(shop: Shop, end: int, m
     before = f"{secret}\n" * masked_before  # what is masked becomes shorter and moves the rest
     text = before + "word " * ((end - len(before)) // 5 - 4) + f"{secret} " + "word " * 20_000
     (cut,) = kept(shop, part(text))
-    assert "ghp_" not in cut.text
+    assert "ghp_" not in cut.text + whole(shop, cut)
 
 
 def test_large_details_are_cut_and_stay_json(shop: Shop) -> None:

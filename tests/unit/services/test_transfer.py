@@ -262,3 +262,21 @@ def test_project_memories_need_a_project(shop: Shop, other: Shop) -> None:
     shop.say("a")
     report = load(other, export(shop), viewer=replace(other.person, project=None))
     assert "inside a project" in report.refused[0]
+
+
+def test_a_project_that_nobody_knew_is_known_by_the_name_in_the_file(shop: Shop, other: Shop) -> None:
+    shop.say("a plum tree")
+    lines = changed(export(shop), project=ulid(77), project_name="orchard")
+    planned = load(other, lines, keep_projects=True, dry_run=True)
+    assert [(project.id, project.name) for project in planned.projects] == [(ulid(77), "orchard")]
+    assert ulid(77) not in other.do(other.backend.projects.projects())
+    assert load(other, lines, keep_projects=True).projects == planned.projects
+    assert other.do(other.backend.projects.projects())[planned.projects[0].id].name == "orchard"
+    assert load(other, lines, keep_projects=True).projects == []
+
+
+def test_a_project_without_a_fit_name_is_known_by_its_id(shop: Shop, other: Shop) -> None:
+    shop.say("a plum tree")
+    lines = changed(export(shop), project=ulid(78), project_name="two\u202e ways")
+    [project] = load(other, lines, keep_projects=True).projects
+    assert project.name == ulid(78)

@@ -1,0 +1,84 @@
+"""What keeps long sessions short: the strategy that the settings name, and the services around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from backstory.domain.digest import Strategy
+from backstory.services.digesting import Digesting
+from backstory.services.session_digest import SessionDigests
+from backstory.services.session_views import SessionViews
+
+if TYPE_CHECKING:
+    from backstory.bootstrap.app import App
+    from backstory.config import Settings
+    from backstory.ports.system import TokenCounter
+    from backstory.ports.text_models import TextModel
+    from backstory.services.digest_strategy import DigestStrategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongSessions:
+    """The services of one strategy: what requests show, and the work in the background."""
+
+    strategy: Strategy
+    requests: SessionDigests
+    work: Digesting
+
+    def serves(self, agent: str | None, settings: Settings) -> bool:
+        """Whether an agent's sessions are digested."""
+        from backstory.domain.observation import is_enabled
+
+        if agent is not None and agent in settings.session.exclude_agents.split():
+            return False
+        return self.strategy is Strategy.TREE or is_enabled(agent, settings.observation.agents)
+
+
+def long_sessions(app: App) -> LongSessions | None:
+    """The services for the chosen strategy; None where it is off, or there is no archive to digest from."""
+    settings = app.settings
+    if settings.session.strategy == "off" or not settings.archive.enabled:
+        return None
+    from backstory.adapters.tokens import token_counter
+
+    strategy = _strategy(settings, app.text_model, token_counter())
+    digests, conversations = app.backend.digests, app.backend.conversations
+    views = SessionViews(digests, conversations, strategy=strategy.strategy, clock=app.clock)
+    return LongSessions(
+        strategy=strategy.strategy,
+        requests=SessionDigests(digests, views, strategy, clock=app.clock),
+        work=Digesting(digests, conversations, views, strategy, clock=app.clock, ids=app.ids),
+    )
+
+
+def _strategy(settings: Settings, model: TextModel | None, tokens: TokenCounter) -> DigestStrategy:
+    timeout_s = settings.models.timeout_ms / 1000
+    if settings.session.strategy == "tree":
+        from backstory.adapters.blocking import run_blocking
+        from backstory.domain.summary_tree import TreePolicy
+        from backstory.services.summary_tree import SummaryTree
+
+        tree = settings.tree
+        policy = TreePolicy(
+            max_raw=tree.max_raw,
+            min_batch=tree.min_batch,
+            compact_threshold=tree.compact_threshold,
+            compact_branch=tree.compact_branch,
+            max_sync=tree.max_sync,
+        )
+        return SummaryTree(model, policy=policy, tokens=tokens, timeout_s=timeout_s, aside=run_blocking)
+    from backstory.domain.observation import ObservationPolicy
+    from backstory.services.observation import Observing
+
+    return Observing(
+        model,
+        policy=ObservationPolicy(
+            message_tokens=settings.observation.message_tokens,
+            observation_tokens=settings.reflection.observation_tokens,
+        ),
+        tokens=tokens,
+        timeout_s=timeout_s,
+        observer_instruction=settings.observation.custom_instruction,
+        reflector_instruction=settings.reflection.custom_instruction,
+    )
