@@ -20,6 +20,7 @@ from bench import (
     latency,
     locomo,
     ranking_fit,
+    session,
     sessions,
 )
 from bench.report import Report, Unavailable
@@ -35,6 +36,7 @@ BENCHES = {
     "fit-gate": gate_fit.run,
     "fit-ranking": ranking_fit.run,
     "locomo": locomo.run,
+    "session": session.run,
     "sessions": sessions.run,
     "latency": latency.run,
     "host": host.run,
@@ -50,7 +52,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--distractors", type=int, default=0, metavar="N", help="coding: turns of chats around them")
     parser.add_argument("--distractor-data", type=Path, default=DATA, metavar="DIR", help="holds locomo and beam-100k")
     parser.add_argument(
-        "--save", type=Path, default=None, metavar="DIR", help="coding: write what each system returned"
+        "--save",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="coding: what each system returned; session: what digests lack",
     )
     parser.add_argument("--rows", type=int, default=None, metavar="N", help="memories in the store (latency: 10000)")
     parser.add_argument("--store", choices=sorted(STORES), default="sqlite", help="which backend is measured")
@@ -58,6 +64,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--writers", type=int, default=None, metavar="N", help="crash: how many at a time (8)")
     parser.add_argument("--kill-server", action="store_true", help="crash: kill what stands behind the store as well")
     parser.add_argument("--seed", type=int, default=1, help="crash: another one, other moments")
+    parser.add_argument("--strategy", choices=session.STRATEGIES, default="both", help="session: which strategies")
+    parser.add_argument("--model", choices=session.MODELS, default="both", help="session: who writes the digests")
+    parser.add_argument("--limit", type=int, default=None, metavar="N", help="session: the first N chats of each set")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     options = parser.parse_args(arguments)
     sys.setswitchinterval(0.0005)  # as the bridge does

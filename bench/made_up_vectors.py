@@ -11,7 +11,8 @@ from backstory.ports.index import Embedded, Unembedded
 from backstory.ports.models import Embedder, Passage
 
 REAL_ROWS = 2_000
-BATCH = 500
+_ASKED = 20_000  # without a vector: to find them costs a walk past all that have one
+BATCH = 1_000
 SEED = 20260115
 NOISE = 0.5
 """Length of the noise added to a vector of length 1: the cosine of a row to the one it was made from is about 0.89, as
@@ -25,10 +26,12 @@ async def embed_made_up(
     passages = [passage for passage in await embedder.read(list(real)) if passage is not None]
     model = await embedder.model()
     dice = np.random.default_rng(SEED)
-    while missing := await backend.vectors.unembedded(model=model, limit=BATCH):
-        chosen = [passages[place] for place in dice.integers(len(passages), size=len(missing))]
-        await backend.vectors.put_vectors(_shifted(missing, chosen, dice), model=model)
-        progress(len(missing))
+    while missing := await backend.vectors.unembedded(model=model, limit=_ASKED):
+        for first in range(0, len(missing), BATCH):
+            batch = missing[first : first + BATCH]
+            chosen = [passages[place] for place in dice.integers(len(passages), size=len(batch))]
+            await backend.vectors.put_vectors(_shifted(batch, chosen, dice), model=model)
+            progress(len(batch))
 
 
 def _shifted(missing: Sequence[Unembedded], chosen: Sequence[Passage], dice: np.random.Generator) -> list[Embedded]:

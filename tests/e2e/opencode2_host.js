@@ -1,6 +1,7 @@
 // A stand-in for OpenCode 2.x, as far as our plugin touches it. No 2.x program was available when this was written: it
-// follows the published plugin API (setup(ctx), ctx.tool.transform, ctx.session.hook, ctx.event.subscribe), so a test
-// that passes here says that the plugin keeps to that API, not that a real 2.x behaves like this.
+// follows the published plugin API (setup(ctx), ctx.tool.transform, ctx.session.hook, ctx.event.subscribe,
+// ctx.generate.text), so a test that passes here says that the plugin keeps to that API, not that a real 2.x behaves
+// like this.
 //
 //   node opencode2_host.js PLUGIN.js DIRECTORY [--limited]
 //
@@ -43,6 +44,12 @@ const ctx = {
   },
   tool: { transform: async (change) => (change({ add: (tool) => tools.set(tool.name, tool) }), registration()) },
   event: { subscribe },
+  generate: {
+    text: async ({ prompt, model }) => {
+      if (prompt.includes("fail")) throw new Error("words of the server")
+      return { text: `${model?.providerID ?? "default"}:${model?.id ?? ""} answers ${prompt}` }
+    },
+  },
 }
 
 const freeze = (value) => {

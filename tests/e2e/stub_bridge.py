@@ -48,7 +48,7 @@ def hello(params: Params) -> Params:
 def chat_message(params: Params) -> Params:
     if asked := re.search(r"ask (\S+)", params["text"]):
         method = asked.group(1).rstrip('"')
-        send({"id": f"stub-{method}", "method": method, "params": params})
+        send({"id": f"stub-{method}", "method": method, "params": {**params, "prompt": params["text"]}})
     word = re.search(r"recall (\w+)", params["text"])
     if word is None:
         return {"block": None}

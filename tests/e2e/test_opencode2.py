@@ -168,6 +168,19 @@ def test_settled_events_of_this_directory_arrive_and_a_compaction_renews_the_sna
     assert after != before
 
 
+def test_the_model_is_asked_without_a_session(start: Callable[..., Host], stub: Stub) -> None:
+    host = start()
+    host("session", id="ses_1", title="A session")
+    host("prompt", sessionID="ses_1", messageID="msg_1", prompt={"text": "ask host.generate"})
+    assert wait_for(lambda: [m for m in stub.heard() if m.get("id") == "stub-host.generate"])
+    (answer,) = (message for message in stub.heard() if message.get("id") == "stub-host.generate")
+    assert answer["result"] == {"text": "default: answers ask host.generate", "requests": 1}
+    host("prompt", sessionID="ses_1", messageID="msg_2", prompt={"text": "fail, and ask host.generate"})
+    assert wait_for(lambda: len([m for m in stub.heard() if m.get("id") == "stub-host.generate"]) == 2)
+    failed = [message for message in stub.heard() if message.get("id") == "stub-host.generate"][1]
+    assert failed["result"] == {"error": {"name": "Error"}, "requests": 1, "unanswered": True}
+
+
 def test_a_second_setup_is_refused_and_cleanup_lets_go_of_everything(start: Callable[..., Host], stub: Stub) -> None:
     host = start()
     assert host("state")["cleanup"] == "function"

@@ -261,13 +261,29 @@ def test_sub_agents_are_flagged_and_get_nothing(server: Server, model: ScriptedM
     assert all(event["child"] for event in stub.events(child["session"], "message.updated"))
 
 
-def test_our_own_helper_sessions_are_flagged_as_children(server: Server, stub: Stub, model: ScriptedModel) -> None:
-    session = server.create_session(title="backstory-helper observe")
-    server.prompt(session, "recall nuts")
-    heard = stub.heard("chat.message", session=session)[0]["params"]
-    assert (heard["child"], heard["parent"]) == (True, None)
-    assert "SNAPSHOT" not in _chat(model, session)[0].all_text()
-    assert not _blocks(_chat(model, session)[0])
+def test_of_our_own_helper_sessions_python_is_told_nothing(server: Server, stub: Stub, model: ScriptedModel) -> None:
+    marked = server.create_session(title="backstory-helper (temporary): rerank")
+    by_agent = server.create_session()
+    server.prompt(marked, "recall nuts")
+    server.prompt(by_agent, "recall nuts", agent="backstory-helper")
+    server.delete_session(marked)
+    last = server.create_session()
+    server.prompt(last, "recall nuts")
+    assert wait_for(lambda: stub.events(last, "session.idle"))
+    assert [m["params"]["session"] for m in stub.heard("chat.message") if "nuts" in m["params"]["text"]] == [last]
+    for session in (marked, by_agent):
+        assert {event["type"] for event in stub.events(session)} <= {"session.created", "session.updated"}
+        assert not any(_blocks(request) or "SNAPSHOT" in request.all_text() for request in _chat(model, session))
+    assert not stub.events(marked)
+
+
+def test_a_session_of_the_user_is_never_discarded(server: Server, stub: Stub) -> None:
+    session = server.create_session(title="A backstory-helper of mine")
+    server.prompt(session, "ask host.discard")
+    assert wait_for(lambda: [m for m in stub.heard() if m.get("id") == "stub-host.discard"])
+    (answer,) = (message for message in stub.heard() if message.get("id") == "stub-host.discard")
+    assert "not a stray session of ours" in answer["error"]["message"]
+    assert server.messages(session)
 
 
 def test_events_arrive_once_settled_and_without_attachments(server: Server, model: ScriptedModel, stub: Stub) -> None:
@@ -292,9 +308,10 @@ def test_events_arrive_once_settled_and_without_attachments(server: Server, mode
 def test_the_bridge_can_read_the_session_and_the_list_of_sessions(server: Server, stub: Stub) -> None:
     session = server.create_session()
     server.prompt(session, "first")
-    for method in ("host.messages", "host.sessions", "host.nonsense"):
+    methods = ("host.messages", "host.sessions", "host.nonsense")
+    for method in methods:
         server.prompt(session, f"ask {method}")
-    assert wait_for(lambda: len([m for m in stub.heard() if "stub-" in str(m.get("id"))]) == 3)
+    assert wait_for(lambda: {f"stub-{method}" for method in methods} <= {m.get("id") for m in stub.heard()})
     answers = {message["id"]: message for message in stub.heard() if "stub-" in str(message.get("id"))}
     assert answers["stub-host.messages"]["result"][0]["parts"][0]["text"] == "first"
     assert session in [info["id"] for info in answers["stub-host.sessions"]["result"]]

@@ -141,3 +141,38 @@ def test_everything_is_salvaged_into_a_file(shell: Shell) -> None:
     shell.ok("remember", "The cluster is called heron-2.")
     shell.ok("check", "--salvage", "saved.jsonl")
     assert "heron-2" in (shell.folder / "saved.jsonl").read_text()
+
+
+def test_a_project_that_came_with_an_import_is_named_and_brought_into_a_folder(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("remember", "The cluster is called heron-2.")
+    shell.ok("check", "--salvage", "saved.jsonl")
+    text = (shell.folder / "saved.jsonl").read_text()
+    [record] = [json.loads(line) for line in text.splitlines()[1:]]
+    stray = "01KAAAAAAAAAAAAAAAAAAAAAAA"
+    strange = {"id": "01KBBBBBBBBBBBBBBBBBBBBBBB", "project": stray, "project_name": "old orchard"}
+    moved = json.dumps(record | strange | {"content": "There are nine plum trees."})
+    (shell.folder / "moved.jsonl").write_text(text.splitlines()[0] + "\n" + moved + "\n")
+    arguments = ("import", "--keep-projects", "moved.jsonl")
+    assert shell.json(*arguments, "--dry-run")["projects"] == [{"id": stray, "name": "old orchard"}]
+    told = shell.ok(*arguments)
+    assert "The project old orchard was not known here" in told
+    assert f"backstory projects merge {stray} ." in told
+    assert shell.json(*arguments)["projects"] == []
+    assert "old orchard" in shell.ok("projects", "list")
+    assert shell.json("list")["total"] == 1
+    assert "is whole" in shell.ok("check", "--full")
+    shell.ok("projects", "merge", stray, ".", "--yes")
+    assert shell.json("list")["total"] == 2
+    assert "is whole" in shell.ok("check", "--full")
+
+
+def test_a_store_is_made_with_nothing_in_it(shell: Shell) -> None:
+    assert shell.json("check")["ok"] is True
+    assert "no store yet" in shell.ok("check")
+    done = shell.json("reindex", "--create")
+    assert (done["made"], done["memories"], done["corrected"]) == (True, 0, 0)
+    assert "is whole" in shell.ok("check", "--full")
+    assert shell.json("projects") == {"projects": []}
+    assert "Made a new store" not in shell.ok("reindex", "--create")
+    shell.ok("remember", "The cluster is called heron-2.")
+    assert shell.json("list")["total"] == 1

@@ -24,13 +24,14 @@ from backstory.adapters.stores.gitbranch.store import open_git
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, ProjectId
-from backstory.domain.memory import Deleted, Memory, Sensitivity, forget
+from backstory.domain.memory import Active, Deleted, Memory, Sensitivity, forget
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.errors import InputError, StoreUnavailable
 from backstory.ports.backend import Backend
 from backstory.ports.synchronisation import Synchronised
+from backstory.ports.upkeep import Finding, Severity
 from backstory.services.synchronise import Synchronise
 from backstory.testing.fakes import START, sample_memory
 
@@ -94,6 +95,12 @@ class Clone:
 
     def close(self) -> None:
         self.do(self.backend.memories.close)
+
+
+def check(clone: Clone) -> list[Finding]:
+    assert clone.backend.upkeep is not None
+    found: list[Finding] = clone.do(clone.backend.upkeep.verify, full=True)
+    return found
 
 
 @pytest.fixture
@@ -212,6 +219,59 @@ def test_forgetting_against_changing_goes_by_time_too(clone: Callable[..., Clone
     assert len(day.splitlines()) == len(wanted)
 
 
+@pytest.mark.parametrize("sensitivity", [Sensitivity.PRIVATE, Sensitivity.LOCAL_ONLY])
+@pytest.mark.parametrize("pushed_first", ["here", "there"])
+def test_what_one_clone_made_private_stays_so_whatever_another_makes_of_it_later(
+    clone: Callable[..., Clone], remote: Path, sensitivity: Sensitivity, pushed_first: str
+) -> None:
+    here, there = clone("here"), clone("there")
+    memory = here.add("Otters nest by the weir")
+    here.sync()
+    there.sync()
+    [theirs] = there.memories()
+    hidden = here.commit(Edit(before=memory, after=replace(memory, sensitivity=sensitivity)), minutes=5)
+    here.reword(hidden, "Otters nest by the weir: zumpel", minutes=6)
+    there.reword(theirs, "Otters nest by the mill", minutes=9)
+    for one in (here, there) if pushed_first == "here" else (there, here):
+        one.sync()
+    here.sync()
+    there.sync()
+    [kept] = here.memories()
+    assert (kept.content, kept.sensitivity) == ("Otters nest by the weir: zumpel", sensitivity)
+    assert there.contents() == []
+    assert here.tree() == there.tree()
+    assert git(here.folder, "show", f"{REF}:.opencode/memory/2026-03-02.logfmt") == ""
+    assert "zumpel" not in git(remote, "cat-file", "--batch-all-objects", "--batch")
+    [gone] = there.memories(states=frozenset({"deleted"}))
+    assert "does not share it" in (there.do(there.backend.memories.history, memory=gone.id)[0].reason or "")
+    assert [found for one in (here, there) for found in check(one)] == []
+
+
+def test_sharing_again_elsewhere_leaves_a_memory_private_where_it_was_made_so(clone: Callable[..., Clone]) -> None:
+    here, there = clone("here"), clone("there")
+    memory = here.add("Otters mark stones")
+    here.sync()
+    there.sync()
+    here.commit(Edit(before=memory, after=replace(memory, sensitivity=Sensitivity.LOCAL_ONLY)), minutes=5)
+    here.sync()
+    there.sync()
+    [gone] = there.memories(states=frozenset({"deleted"}))
+    there.commit(Edit(before=gone, after=replace(gone, status=Active())), minutes=9, action=Action.UNDO)
+    there.sync()
+    here.sync()
+    assert there.contents() == ["Otters mark stones"]
+    [kept] = here.memories()
+    assert (kept.id, kept.sensitivity) == (memory.id, Sensitivity.LOCAL_ONLY)
+    assert [(found.severity, found.where) for found in check(here)] == [(Severity.NOTE, f"#{kept.n}")]
+    assert check(there) == []
+    there.reword(there.memories()[0], "Otters mark roots", minutes=12)
+    there.sync()
+    here.sync()
+    assert here.contents() == ["Otters mark stones"]
+    assert [(found.severity, found.where) for found in check(here)] == [(Severity.NOTE, f"#{kept.n}")]
+    assert check(there) == []
+
+
 def test_merging_in_both_clones_at_once_makes_the_same_commit(clone: Callable[..., Clone], remote: Path) -> None:
     here, there = clone("here"), clone("there")
     here.add("one side", minutes=1)
@@ -262,6 +322,24 @@ def test_a_dry_run_tells_and_changes_nothing(clone: Callable[..., Clone], remote
     assert (report.received, report.sent, report.pushed, len(report.renumbered)) == (1, 1, False, 1)
     assert (there.tree(), git(remote, "for-each-ref")) == before
     assert there.contents() == ["from there"]
+
+
+def test_a_backup_that_was_restored_elsewhere_counts_as_what_it_took_back(
+    clone: Callable[..., Clone], tmp_path: Path
+) -> None:
+    here, there = clone("here"), clone("there")
+    here.add("Otters groom")
+    assert here.backend.upkeep is not None
+    here.do(here.backend.upkeep.backup, tmp_path / "copy.db")
+    here.add("Otters yawn", minutes=1)
+    here.sync()
+    there.sync()
+    assert there.contents() == ["Otters groom", "Otters yawn"]
+    here.do(here.backend.upkeep.restore, tmp_path / "copy.db")
+    assert here.sync().sent == 1
+    there.add("Otters doze", minutes=2)
+    assert there.sync().received == 1
+    assert there.contents() == ["Otters doze", "Otters groom"]
 
 
 def test_private_memories_are_not_sent(clone: Callable[..., Clone], remote: Path) -> None:

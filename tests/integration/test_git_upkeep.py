@@ -352,7 +352,8 @@ def test_a_restore_shows_nobody_the_memories_of_other_projects(clone: Clone, tmp
 
     run(open_sqlite(tmp_path / "memory.db"), work)
     run(open_sqlite(tmp_path / "memory.db"), lambda backend: _upkeep(backend).backup(tmp_path / "copy.db"))
-    run(clone.open(), lambda backend: _upkeep(backend).restore(tmp_path / "copy.db"))
+    restored: Restored = run(clone.open(), lambda backend: _upkeep(backend).restore(tmp_path / "copy.db"))
+    assert (restored.memories, restored.unshared) == (3, 2)
     assert len(run(clone.open(), contents)) == 3
     assert "Herons" in _past_of(clone)
     assert "Otters" not in _past_of(clone)

@@ -24,6 +24,7 @@ from backstory.errors import SchemaTooNew, StoreDamaged, StoreUnavailable
 from backstory.ports.backend import Backend
 from backstory.ports.index import Embedded
 from backstory.ports.upkeep import Finding, Invariant, Restored, Severity, StoreUpkeep
+from backstory.testing.contracts.digest_store import piece, written
 from backstory.testing.fakes import START, HashEmbedder, add_memories, sample_change, sample_memory
 from backstory.testing.postgres import PostgresForTests, postgres_for_tests, why_there_is_none
 
@@ -160,6 +161,7 @@ async def _say(backend: Backend, shown: Memory) -> None:
     await backend.conversations.freeze_snapshot(
         FrozenSnapshot(session=session, text="heron", shown=(shown.id,), created_at=START)
     )
+    await written(backend.digests, piece(1), session=session)
 
 
 async def contents(backend: Backend) -> list[str]:
@@ -190,6 +192,7 @@ DERIVED = {
     "a word of a passage is gone": ("DELETE FROM passage_terms WHERE term = 'heron'", Invariant.PASSAGES),
     "the passages are summed wrongly": ("UPDATE passage_statistics SET documents = 7", Invariant.PASSAGES),
     "a showing is not noted": ("DELETE FROM recall_block_memories", Invariant.SHOWINGS),
+    "a piece of a digest has no parent": ("UPDATE digest_pieces SET parent = 'node9_999'", Invariant.DIGESTS),
 }  # fmt: skip
 
 

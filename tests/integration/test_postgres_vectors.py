@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 pytest.importorskip("psycopg")
 pytest.register_assert_rewrite("backstory.testing.contracts")
 
+from backstory.adapters.stores.postgres import pgvector
 from backstory.adapters.stores.postgres.connection import Connection
+from backstory.adapters.stores.postgres.filters import roughly_where, where
 from backstory.adapters.stores.postgres.store import open_postgres
 from backstory.adapters.stores.postgres.vectors import PostgresVectorIndex
 from backstory.adapters.stores.postgres.words import reindex_if_stale
@@ -28,6 +30,7 @@ from backstory.domain.selection import Selection
 from backstory.ports.backend import Backend
 from backstory.ports.index import Embedded
 from backstory.ports.models import EmbeddingModel
+from backstory.ports.upkeep import Severity
 from backstory.testing.contracts import CONVERSATION_STORE_CHECKS, EVIDENCE_INDEX_CHECKS, VECTOR_INDEX_CHECKS, Check
 from backstory.testing.fakes import ORCHARD, START, add_memories, sample_change, sample_memory, ulid
 from backstory.testing.postgres import PostgresForTests, postgres_for_tests, why_there_is_none
@@ -121,6 +124,61 @@ def test_a_small_project_among_a_large_one_is_not_starved_by_the_index(
             assert await nearest(backend, query) == in_order(memories[CROWD:], rows[CROWD:], query)
 
     anyio.run(check)
+
+
+def test_a_selection_that_the_planner_takes_for_a_large_one_is_not_starved_either(backend: Backend) -> None:
+    async def check() -> None:
+        memories, rows = await filled(backend)
+        few = replace(EVERYWHERE, contains="ours")
+        for query in directions(5, seed=5):
+            assert await nearest(backend, query, few) == in_order(memories[CROWD:], rows[CROWD:], query)
+
+    anyio.run(check)
+
+
+def test_a_project_is_estimated_once_and_not_squared(server: PostgresForTests, schema: str, backend: Backend) -> None:
+    async def check() -> tuple[int, int]:
+        eighths = [ProjectId(ulid(n, series=5)) for n in range(8)]
+        memories = (sample_memory(f"plum {n}", project=eighths[n % 8]) for n in range(CROWD))
+        await backend.memories.commit(sample_change(1, *(Edit(before=None, after=memory) for memory in memories)))
+        one = Selection(viewer=Viewer(project=eighths[3]), now=START)
+        connection = Connection(server.dsn(), on_open=reindex_if_stale, schema=schema)
+        try:
+            exactly = await connection.read(lambda raw: pgvector.estimate(raw, where(one)))
+            return exactly, await connection.read(lambda raw: pgvector.estimate(raw, roughly_where(one)))
+        finally:
+            await connection.close()
+
+    exactly, roughly = anyio.run(check)
+    assert exactly < CROWD / 8 / 2
+    assert CROWD / 8 * 0.8 < roughly < CROWD / 8 * 1.25
+
+
+def test_an_import_makes_the_index_when_it_has_all_its_vectors(
+    server: PostgresForTests, schema: str, backend: Backend
+) -> None:
+    async def check() -> None:
+        assert isinstance(backend.vectors, PostgresVectorIndex)
+        async with backend.vectors.importing():
+            memories, rows = await filled(backend)
+            assert indexes(server, schema) == 0
+        assert indexes(server, schema) == 1
+        assert backend.upkeep is not None
+        found_wrong = [found for found in await backend.upkeep.verify(full=True) if found.severity is not Severity.NOTE]
+        assert found_wrong == []
+        for query in directions(3, seed=6):
+            found = await nearest(backend, query, EVERYWHERE)
+            assert len({*found} & {*in_order(memories, rows, query)}) >= 8
+
+    anyio.run(check)
+
+
+def test_the_planner_knows_of_a_large_change_at_once(server: PostgresForTests, schema: str, backend: Backend) -> None:
+    anyio.run(filled, backend)
+    tables = ("memories", "change_edits", "embeddings")  # others take fewer pages than are worth a look
+    for table in tables:
+        ((rows,),) = server.run(f"SELECT reltuples FROM pg_class WHERE oid = '{schema}.{table}'::regclass")
+        assert rows >= CROWD, table
 
 
 def test_the_index_finds_nearly_all_of_the_nearest(server: PostgresForTests, schema: str, backend: Backend) -> None:

@@ -150,3 +150,24 @@ def test_before_anything_was_stored_there_is_no_project(person: Person) -> None:
     assert person.json(folder, "projects") == {"projects": []}
     assert person.run(folder, "projects", "show").returncode == 3
     assert not (person.home / "store").exists()
+
+
+def test_a_merge_is_told_where_its_memories_went_and_taken_back_by_name_only(
+    person: Person, moved: tuple[Path, Path]
+) -> None:
+    papers, _ = moved
+    person.ok(papers, "remember", "Papers are sorted by year")
+    [candidate] = person.json(papers, "projects", "show")["candidates"]
+    change = person.json(papers, "projects", "merge", candidate["project"]["id"], ".", "--yes")["change"]
+    told = person.run(papers, "history")
+    assert change not in told.stdout
+    assert f"backstory undo {change}" in told.stderr
+    refused = person.run(papers, "undo")
+    assert refused.returncode == 2
+    assert f"backstory undo {change}" in refused.stderr
+    assert person.json(papers, "list")["total"] == 2
+    person.ok(papers, "undo", change)
+    assert person.json(papers, "list")["total"] == 1
+    assert person.run(papers, "history").stderr == ""
+    person.ok(papers, "undo")
+    assert person.json(papers, "list")["total"] == 0

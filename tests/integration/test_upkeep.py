@@ -34,6 +34,7 @@ from backstory.ports.evidence import Sight
 from backstory.ports.index import Embedded
 from backstory.ports.models import EmbeddingModel
 from backstory.ports.upkeep import Finding, Invariant, Severity, StoreUpkeep
+from backstory.testing.contracts.digest_store import piece, written
 from backstory.testing.fakes import FULL_MEMORY, START, add_memories, sample_change, sample_memory
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +85,7 @@ def filled(path: Path) -> Backend:
         message=MessageId("m1"), session=session.id, text="block", shown=(shown,), silent_because=None, created_at=START
     )
     drive(backend.conversations.freeze_block(block))
+    drive(written(backend.digests, piece(1), session=session.id))
     return backend
 
 
@@ -156,6 +158,8 @@ BROKEN: list[tuple[Invariant, Severity, str]] = [
     (Invariant.VECTORS, Severity.OUT_OF_STEP, "UPDATE vectors SET n = 99"),
     (Invariant.SHOWINGS, Severity.OUT_OF_STEP, "DELETE FROM recall_block_memories"),
     (Invariant.SHOWINGS, Severity.OUT_OF_STEP, "INSERT INTO recall_block_memories VALUES ('other', 'm1')"),
+    (Invariant.DIGESTS, Severity.OUT_OF_STEP, "UPDATE digest_pieces SET parent = 'node9_999'"),
+    (Invariant.DIGESTS, Severity.OUT_OF_STEP, "UPDATE digest_pieces SET children = '[\"node9_999\"]'"),
 ]  # fmt: skip
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from backstory.services.reference import Reference
     from backstory.services.remember import Remember
     from backstory.services.reranking import Reranker
+    from backstory.services.retention import Retention
     from backstory.services.transfer import Transfer
 
 # The rest of a prompt's deadline, once the query's vector is there: two searches, composing and one durable write.
@@ -216,16 +217,25 @@ class App:
     @cached_property
     def conversations(self) -> Conversations:
         from backstory.adapters.blocking import run_blocking
+        from backstory.domain.part_admission import keep_limits
         from backstory.services.conversation import Conversations
 
+        archive = self.settings.archive
         return Conversations(
             self.backend.conversations,
             self.remember,
             clock=self.clock,
-            archive=self.settings.archive.enabled,
+            archive=archive.enabled,
             capture=self.settings.capture.enabled,
             aside=run_blocking,
+            keep=keep_limits(attachment_bytes=archive.attachment_max_bytes, tool_passages=archive.tool_passages),
         )
+
+    @cached_property
+    def retention(self) -> Retention:
+        from backstory.services.retention import Retention
+
+        return Retention(self.backend.conversations, clock=self.clock, days=self.settings.archive.retention_days)
 
     @cached_property
     def long_sessions(self) -> LongSessions | None:

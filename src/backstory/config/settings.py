@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from backstory.config.locations import platform_folder
+from backstory.config.long_sessions import ObservationSettings, ReflectionSettings, SessionSettings, TreeSettings
 from backstory.config.options import Group, Option, declared_options, option
 from backstory.config.stores_and_models import EmbedderSettings, ModelSettings, StoreSettings
 
@@ -131,6 +132,25 @@ class ArchiveSettings(Group):
         project="never",
         help="How much of each tool call and its output can be searched; all of it is kept.",
     )
+    attachment_max_bytes: int = option(
+        1_000_000,
+        minimum=0,
+        maximum=20_000_000,
+        unit="bytes",
+        project="never",
+        help="The largest attached file, such as a picture, that is kept; with 0 none is. Each is kept once, however"
+        " often it is sent.",
+    )
+    retention_days: int | None = option(
+        None,
+        type=int,
+        minimum=1,
+        maximum=36_500,
+        unit="days",
+        project="never",
+        help="How long messages are kept, with their parts, files and what they are found by; for ever if not set."
+        " Memories stay.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -169,50 +189,6 @@ class LogSettings(Group):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ObservationSettings(Group):
-    """When a session is observed, and what to look for."""
-
-    message_tokens: int = option(
-        30_000,
-        minimum=1_000,
-        maximum=1_000_000,
-        unit="tokens",
-        aliases=("OM_OBSERVATION_MESSAGE_TOKENS",),
-        project="safe",
-        help="Not used yet. How much unobserved conversation starts an observation.",
-    )
-    custom_instruction: str | None = option(
-        None,
-        type=str,
-        maximum=2_000,
-        project="safe",
-        help="Not used yet. What the observer should attend to, in your words.",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ReflectionSettings(Group):
-    """When observations are condensed, and how."""
-
-    observation_tokens: int = option(
-        40_000,
-        minimum=1_000,
-        maximum=1_000_000,
-        unit="tokens",
-        aliases=("OM_REFLECTION_OBSERVATION_TOKENS",),
-        project="safe",
-        help="Not used yet. How much of observations starts a reflection.",
-    )
-    custom_instruction: str | None = option(
-        None,
-        type=str,
-        maximum=2_000,
-        project="safe",
-        help="Not used yet. What the reflector should attend to, in your words.",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DreamSettings(Group):
     """Distilling facts from a session once it is idle."""
 
@@ -241,6 +217,8 @@ class Settings(Group):
     limits: LimitSettings = LimitSettings()
     opencode: OpenCodeSettings = OpenCodeSettings()
     log: LogSettings = LogSettings()
+    session: SessionSettings = SessionSettings()
+    tree: TreeSettings = TreeSettings()
     observation: ObservationSettings = ObservationSettings()
     reflection: ReflectionSettings = ReflectionSettings()
     dream: DreamSettings = DreamSettings()

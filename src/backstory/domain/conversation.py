@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NewType
 
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
+
+BlobHash = NewType("BlobHash", str)
+"""BLAKE2b-256 of a blob's content, in hexadecimal."""
 
 
 class Role(StrEnum):
@@ -34,9 +38,19 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlobRef:
+    """Content too large for a part, by which it is found: its hash, its size in bytes, what it is."""
+
+    hash: BlobHash
+    size: int
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """A piece of a message. ``kind`` is the host's word (text, reasoning, tool, file ...). ``synthetic`` parts were put
-    there by a program, not typed. ``detail`` is the part as JSON text where more than ``text`` is known."""
+    there by a program, not typed. ``detail`` is the part as JSON text where more than ``text`` is known. What is too
+    large for either is in one of ``blobs``; an excerpt that names it stands in its place (``excerpt.py``)."""
 
     id: PartId
     kind: str
@@ -44,6 +58,7 @@ class Part:
     tool: str | None = None
     synthetic: bool = False
     detail: str | None = None
+    blobs: tuple[BlobRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

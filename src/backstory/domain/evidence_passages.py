@@ -17,7 +17,6 @@ PassageNumber = NewType("PassageNumber", int)
 PASSAGE_CHARS = 800
 """Close to the 256 pieces that the local model reads at once. The last passage of a part may be a quarter longer."""
 
-_OWN_TOOLS = "memory_"  # what our tools answered stands in the memories already
 _INPUT_CHARS = 300  # of one argument of a tool call; whole files are written through them
 
 
@@ -66,7 +65,11 @@ def passages_of(part: Part, limits: PassageLimits) -> list[str]:
     match part.kind:
         case "text" | "reasoning":
             return cut(part.text, at_most=limits.said)
-        case "tool" if not (part.tool or "").startswith(_OWN_TOOLS):
+        case "tool":
+            from backstory.domain.tool_parts import is_own_tool  # a search has no need of it
+
+            if is_own_tool(part.tool or ""):
+                return []
             return cut(_tool_text(part, chars=limits.tool * PASSAGE_CHARS), at_most=limits.tool)
         case _:
             return []

@@ -204,6 +204,9 @@ def import_lines(report: ImportReport, *, dry_run: bool) -> Iterator[Line]:
         yield f"Kept: {kept}", "plain"
     for refusal in report.refused:
         yield f"Refused: {refusal}", "bad"
+    for project in report.projects:
+        yield f"The project {project.name} was not known here. To have its memories in a folder, run there:", "plain"
+        yield f"  backstory projects merge {project.id} .", "plain"
 
 
 def block_line(block: FrozenBlock) -> Line:

@@ -153,6 +153,7 @@ def import_shape(report: ImportReport, *, dry_run: bool) -> Shape:
         "newer_here": list(report.newer_here),
         "refused": list(report.refused),
         "changes": list(report.changes),
+        "projects": [{"id": project.id, "name": project.name} for project in report.projects],
     }
 
 

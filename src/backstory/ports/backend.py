@@ -11,6 +11,7 @@ from backstory.ports.index import TextIndex, VectorIndex
 from backstory.ports.store import MemoryStore, ProjectRegistry
 
 if TYPE_CHECKING:  # some milliseconds each that a recall would pay for nothing
+    from backstory.ports.digests import DigestStore
     from backstory.ports.ledger import Ledger
     from backstory.ports.upkeep import StoreUpkeep
 
@@ -27,4 +28,5 @@ class Backend:
     evidence: EvidenceIndex
     projects: ProjectRegistry
     ledger: Ledger
+    digests: DigestStore
     upkeep: StoreUpkeep | None = None

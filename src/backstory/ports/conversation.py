@@ -3,16 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Session
+from backstory.domain.conversation import BlobHash, FrozenBlock, FrozenSnapshot, Message, Part, Session
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
 
+if TYPE_CHECKING:  # a recall reads no blob
+    from backstory.domain.blob import Blob
 
-class ConversationStore(Protocol):
-    """Sessions, messages, parts, and the frozen texts beside them. Writes are idempotent, so a host may repeat itself
-    and two processes may tell the same event."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageCount:
+    """How many messages of a session are kept, those taken back included, and when the first and last were made."""
+
+    messages: int
+    removed: int
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What was removed, or would be. ``blob_bytes`` is the size of the blobs' content, ``blocks`` counts frozen blocks
+    and snapshots."""
+
+    sessions: int = 0
+    messages: int = 0
+    parts: int = 0
+    passages: int = 0
+    blobs: int = 0
+    blob_bytes: int = 0
+    blocks: int = 0
+
+    def __add__(self, other: Pruned) -> Pruned:
+        return Pruned(
+            sessions=self.sessions + other.sessions,
+            messages=self.messages + other.messages,
+            parts=self.parts + other.parts,
+            passages=self.passages + other.passages,
+            blobs=self.blobs + other.blobs,
+            blob_bytes=self.blob_bytes + other.blob_bytes,
+            blocks=self.blocks + other.blocks,
+        )
+
+
+class Archive(Protocol):
+    """Sessions, messages and parts. Writes are idempotent, so a host may repeat itself and two processes may tell the
+    same event."""
 
     async def put_session(self, session: Session) -> None:
         """Add a session or bring it up to date; title and parent already known are kept when the new ones are None."""
@@ -26,15 +65,17 @@ class ConversationStore(Protocol):
         """Sessions, the most recently updated first, then by id; of one project, or of all."""
         ...
 
-    async def put_messages(self, messages: Sequence[Message]) -> None:
+    async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
         """Add messages or bring them up to date, all or none; parts are upserted by id, and parts not named stay.
 
-        A completion time once set stays. A message of an unknown session is stored all the same.
+        A completion time once set stays. A message of an unknown session is stored all the same. A blob is kept once,
+        as long as any part refers to it, and is gone in the same commit as its last reference. Raises InputError when
+        a part refers to a blob that is neither in ``blobs`` nor kept.
         """
         ...
 
-    async def put_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
-        """Add one part or replace it. Its message may arrive later."""
+    async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
+        """Add one part or replace it. Its message may arrive later. ``blobs`` as in ``put_messages``."""
         ...
 
     async def mark_removed(self, message: MessageId, *, at: datetime) -> None:
@@ -54,9 +95,39 @@ class ConversationStore(Protocol):
         """The messages with these ids, in the order of ``messages``; unknown ones are left out."""
         ...
 
+    async def blob(self, name: BlobHash) -> Blob | None:
+        """The content that parts refer to by this hash; None where none is kept."""
+        ...
+
+    async def message_ids(self, session_id: SessionId) -> list[MessageId]:
+        """The ids of a session's messages in their order. Cost: 1 ms for 10,000."""
+        ...
+
+    async def message_counts(self) -> Mapping[SessionId, MessageCount]:
+        """Of every session that has messages, known or not. Cost: reads an index, about 0.1 s for 100,000 messages."""
+        ...
+
     async def count_messages(self) -> int:
         """How many messages are kept."""
         ...
+
+    async def expired(self, before: datetime) -> Pruned:
+        """What ``prune`` would remove in all, the calls together. Changes nothing."""
+        ...
+
+    async def prune(self, before: datetime, *, limit: int) -> Pruned:
+        """Remove messages made earlier than ``before``, at most ``limit`` of them, the oldest first, with all that
+        hangs on them: parts, passages and their vectors, frozen blocks, and blobs that nothing refers to any more.
+
+        Where none is left, it removes sessions that have no message and were not updated since, with their snapshots,
+        and the blocks of messages that were never kept. All or none; nothing left to remove: all counts are 0.
+        Memories, and what is said of their source, stay.
+        """
+        ...
+
+
+class FrozenTexts(Protocol):
+    """What was put in front of the model. The first text wins, and is replayed byte for byte."""
 
     async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
         """Keep what goes beside a message. The first one wins: returns what is stored for that message."""
@@ -93,3 +164,7 @@ class ConversationStore(Protocol):
     async def thaw_snapshot(self, session_id: SessionId) -> None:
         """Forget the snapshot, so that the next request makes a new one (after a compaction)."""
         ...
+
+
+class ConversationStore(Archive, FrozenTexts, Protocol):
+    """All of the evidence."""

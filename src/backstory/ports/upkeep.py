@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from backstory.domain.blob import Blob
 from backstory.domain.conversation import Message
 from backstory.domain.ids import ProjectId
 from backstory.domain.memory import Memory
@@ -41,6 +42,7 @@ class Invariant(StrEnum):
     PASSAGES = "passages"
     VECTORS = "vectors"
     SHOWINGS = "showings"
+    DIGESTS = "digests"
 
     @property
     def number(self) -> int:
@@ -82,20 +84,27 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What ``restore`` brought back, and where the store it replaced is now; None when there was none."""
+    """What ``restore`` brought back, and where the store it replaced is now; None when there was none.
+
+    ``unshared`` are those of the memories that a store which travels has kept from its ref: private and local-only
+    ones, and other projects'.
+    """
 
     memories: int
     messages: int
     kept: Path | None
+    unshared: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What can still be read of a damaged store. ``lost`` says in words what could not."""
+    """What can still be read of a damaged store. ``blobs`` are the contents that parts of the messages refer to.
+    ``lost`` says in words what could not be read."""
 
     memories: Sequence[Memory] = ()
     projects: Mapping[ProjectId, Project] = field(default_factory=dict)
     messages: Sequence[Message] = ()
+    blobs: Sequence[Blob] = ()
     lost: Sequence[str] = ()
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from backstory.domain.admission import admit_evidence
 from backstory.domain.capture import Captured as Statement
@@ -18,6 +16,7 @@ from backstory.domain.echo import is_echo, strip_injected
 from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.domain.memory import Source
+from backstory.domain.part_admission import CleanedTexts, KeepLimits, admit_message, admit_name, admit_part, blobs_once
 from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.redaction import strip_private
 from backstory.domain.scope import Viewer
@@ -27,8 +26,6 @@ from backstory.ports.system import Clock
 from backstory.services.remember import Draft, Remember, Remembered
 
 CAPTURED_TAG = "user-requested"
-PART_MAX_CHARS = 200_000  # of one part's text, and of its JSON; a larger one is cut, and says so
-_BEYOND_CHARS = 20_000  # cleaned with what is kept, so that no secret is cut in two unseen; keys are far shorter
 _RECENT_BLOCKS = 20
 _PAGE = 500
 
@@ -83,9 +80,13 @@ class Conversations:
         clock: Clock,
         archive: bool,
         capture: bool,
+        keep: KeepLimits | None = None,
         aside: Aside = at_once,
     ) -> None:
-        """``aside`` runs the cleaning of messages, which takes up to 0.3 s for a large part."""
+        """``keep`` says what of a part is set apart as too large. ``aside`` runs the cleaning of messages, which takes
+        up to 2 s for the largest part."""
+        self._keep = keep or KeepLimits()
+        self._cleaned = CleanedTexts()
         self._aside = aside
         self._unstored: set[MessageId] = set()
         self._store = store
@@ -151,19 +152,22 @@ class Conversations:
         """Add a session, or bring it up to date."""
         if self._archive:
             await self._store.put_session(
-                replace(session, title=_cleaned_name(session.title), directory=admit_evidence(session.directory))
+                replace(session, title=admit_name(session.title), directory=admit_evidence(session.directory))
             )
 
     async def take_messages(self, messages: Sequence[Message]) -> None:
         """Add messages, or bring them up to date; parts are cleaned. Also for catching up after missed events."""
         if self._archive and messages:
-            await self._store.put_messages(await self._aside(lambda: list(map(_cleaned_message, messages))))
+            admitted = await self._aside(
+                lambda: [admit_message(message, self._keep, self._cleaned) for message in messages]
+            )
+            await self._store.put_messages([item.message for item in admitted], blobs=blobs_once(admitted))
 
     async def take_part(self, part: Part, *, message: MessageId, session: SessionId, role: Role | None = None) -> None:
         """Add a part, or replace it. ``role`` is who speaks; None when that is not known."""
         if self._archive:
-            cleaned = await self._aside(partial(_cleaned, part, role))
-            await self._store.put_part(cleaned, message=message, session=session)
+            admitted = await self._aside(partial(admit_part, part, role, self._keep, self._cleaned))
+            await self._store.put_part(admitted.part, message=message, session=session, blobs=admitted.blobs)
 
     async def mark_missing(self, session: SessionId, history: Sequence[Message]) -> None:
         """Mark what the host took back unheard: kept messages between the first and last of its ``history``, but not
@@ -194,68 +198,3 @@ class Conversations:
         known = await self._store.session(session_id)
         if known is not None:
             await self._store.put_session(replace(known, deleted_at=at, updated_at=at))
-
-
-def _cleaned_message(message: Message) -> Message:
-    return replace(
-        message,
-        agent=_cleaned_name(message.agent),
-        model=_cleaned_name(message.model),
-        parts=tuple(_cleaned(part, message.role) for part in message.parts),
-    )
-
-
-def _cleaned_name(name: str | None) -> str | None:
-    return None if name is None else _cleaned_text(name)
-
-
-def _cleaned(part: Part, role: Role | None) -> Part:
-    """A part without secrets and private text, whoever wrote it, and a user's without our own blocks."""
-    pasted = part.kind == "text" and role is not Role.ASSISTANT
-    text = _cleaned_text(part.text, without_blocks=pasted)
-    detail = None if part.detail is None else _cleaned_detail(part.detail)
-    return replace(part, kind=_cleaned_text(part.kind), text=text, tool=_cleaned_name(part.tool), detail=detail)
-
-
-def _cleaned_text(text: str, *, without_blocks: bool = False) -> str:
-    """The text cleaned. One that is too long is cut first, since cleaning takes time for every character, and ends
-    with its size."""
-    if len(text) <= PART_MAX_CHARS:
-        return admit_evidence(strip_injected(text) if without_blocks else text)
-    start = text[: PART_MAX_CHARS + _BEYOND_CHARS]
-    start = admit_evidence(strip_injected(start) if without_blocks else start)
-    # what was masked has moved the rest to the front: the end, where a secret may be cut in two, goes in any case
-    start = start[: max(0, min(PART_MAX_CHARS, len(start) - _BEYOND_CHARS))]
-    return f"{start}\n[cut: the whole had {len(text):,} characters]"
-
-
-def _cleaned_detail(detail: str) -> str:
-    """JSON, cleaned text by text, since JSON writes line breaks and quotes in signs of its own; then as a whole, since
-    a secret's name may be the key and the secret the value."""
-    size = len(detail)
-    with contextlib.suppress(ValueError, RecursionError):  # not JSON after all: cleaned as the text it is
-        detail = json.dumps(_Cleaning().clean(json.loads(detail)), ensure_ascii=False)
-    if len(detail) <= PART_MAX_CHARS:
-        return admit_evidence(detail)
-    start = admit_evidence(detail[: PART_MAX_CHARS + _BEYOND_CHARS])
-    start = start[: max(0, min(PART_MAX_CHARS, len(start) - _BEYOND_CHARS))]
-    return json.dumps({"cut": size, "start": start}, ensure_ascii=False)
-
-
-class _Cleaning:
-    """Cleans the texts in one JSON value until ``PART_MAX_CHARS`` are reached; the later ones are left out."""
-
-    def __init__(self) -> None:
-        self._left = PART_MAX_CHARS
-
-    def clean(self, value: Any) -> Any:  # Any: JSON of any shape
-        if isinstance(value, str):
-            if self._left <= 0:
-                return "[cut]"
-            self._left -= len(value)
-            return _cleaned_text(value)
-        if isinstance(value, dict):
-            return {self.clean(key): self.clean(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.clean(item) for item in value]
-        return value

@@ -90,6 +90,17 @@ class Inspection:
         memory = None if ref is None else (await self._reference.find(ref, viewer, deleted=True)).id
         return await self._backend.memories.history(memory=memory, viewer=viewer, limit=limit)
 
+    async def moved_here(self, viewer: Viewer, *, limit: int = 20) -> list[Change]:
+        """The changes that brought memories of other projects into the viewer's and were not taken back since, newest
+        first, among the newest ``limit`` of all. ``history`` has none of them, as each memory was out of sight before.
+        """
+        if viewer.project is None or viewer.audience is not Audience.PERSON:
+            return []
+        everywhere = replace(viewer, all_projects=True)
+        changes = await self._backend.memories.history(viewer=everywhere, limit=limit)
+        undone = {change.undoes for change in changes}
+        return [change for change in changes if change.id not in undone and _moves_into(change, viewer.project)]
+
     async def statistics(self, viewer: Viewer) -> Statistics:
         """Counts for ``status``."""
         selection = Selection(viewer=viewer, now=self._clock.now(), states=CURRENT)
@@ -156,3 +167,10 @@ class Inspection:
             for item in block.shown
             if item.memory == memory.id
         )
+
+
+def _moves_into(change: Change, project: ProjectId) -> bool:
+    return change.undoes is None and any(
+        edit.before is not None and edit.before.project not in (None, project) and edit.after.project == project
+        for edit in change.edits
+    )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backstory.codecs.jsonl import decode_lines, encode_lines
 from backstory.codecs.record import format_time
 from backstory.domain.admission import TextLimits, admit, admit_label, admit_tags
 from backstory.domain.history import Action, Author, Change, Edit
-from backstory.domain.ids import ChangeId, MemoryId
+from backstory.domain.ids import ChangeId, MemoryId, ProjectId
 from backstory.domain.memory import (
     Active,
     Deleted,
@@ -20,6 +21,7 @@ from backstory.domain.memory import (
     narrower,
     stricter,
 )
+from backstory.domain.project import Project, ProjectSighting
 from backstory.domain.provenance import Origin, is_injectable, lowest, may_supersede, trust
 from backstory.domain.scope import Viewer, may_change
 from backstory.domain.selection import EVERY_STATE, WITH_SUPERSEDED, Selection
@@ -37,7 +39,10 @@ _LABEL_MAX_CHARS = 200
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did, or would do: added, already there, skipped because the local one is newer, and refused."""
+    """What an import did, or would do: added, already there, skipped because the local one is newer, and refused.
+
+    ``projects`` are those that memories were left in and nobody knew here; they are known from now on.
+    """
 
     added: int = 0
     updated: int = 0
@@ -45,6 +50,7 @@ class ImportReport:
     newer_here: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     changes: list[ChangeId] = field(default_factory=list)
+    projects: list[Project] = field(default_factory=list)
 
     def add(self, other: ImportReport) -> None:
         """Add what a part of the import did."""
@@ -152,6 +158,7 @@ class Transfer:
         rules = _Rules(viewer=viewer, keep_projects=keep_projects, trusted=trusted)
         batch: list[_Line] = []
         seen: set[MemoryId] = set()
+        kept_in: dict[ProjectId, str | None] = {}
         for line in decode_lines(lines):
             if line.memory is None:
                 report.refused.append(f"line {line.number}: {line.error}")
@@ -161,13 +168,30 @@ class Transfer:
                     raise InputError(f"the id {line.memory.id} stands twice; the first line counts", field="id")
                 batch.append((line.number, self._admitted(line.memory, rules)))
                 seen.add(line.memory.id)
+                if keep_projects and line.memory.project is not None:
+                    kept_in.setdefault(line.memory.project, line.project_name)
             except InputError as error:
                 report.refused.append(f"line {line.number}: {error}")
             if len(batch) >= _BATCH:
                 await self._load_batch(batch, rules, report, dry_run=dry_run)
                 batch.clear()
         await self._load_batch(batch, rules, report, dry_run=dry_run)
+        report.projects = await self._register(kept_in, dry_run=dry_run)
         return report
+
+    async def _register(self, named: Mapping[ProjectId, str | None], *, dry_run: bool) -> list[Project]:
+        """Make the projects known that are not, each under the name that the file gives it. Nobody knows where they
+        are: a person merges them into the project of a folder."""
+        known = await self._backend.projects.projects() if named else {}
+        found = [
+            Project(id=project, name=_project_name(name) or project, root="")
+            for project, name in named.items()
+            if project not in known
+        ]
+        for project in found if not dry_run else ():
+            sighting = ProjectSighting(name=project.name, root="", aliases=(f"id:{project.id}",))
+            await self._backend.projects.identify(sighting, now=self._clock.now(), new_id=project.id)
+        return found
 
     async def _load_batch(self, batch: Sequence[_Line], rules: _Rules, report: ImportReport, *, dry_run: bool) -> None:
         """Write what a batch changes, as one change; decided anew when others wrote in the meantime."""
@@ -275,6 +299,13 @@ def _check_ids(memory: Memory) -> None:
     )
     for name in filter(None, names):
         admit_label(name, field="provenance", max_chars=_LABEL_MAX_CHARS)
+
+
+def _project_name(name: str | None) -> str | None:
+    """The name that a file gives a project, if it can be one."""
+    with contextlib.suppress(InputError):
+        return admit_label(" ".join((name or "").split()), field="project", max_chars=_LABEL_MAX_CHARS)
+    return None
 
 
 def _label(text: str | None, field: str) -> str | None:

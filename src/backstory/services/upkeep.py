@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.codecs.jsonl import encode_lines
-from backstory.codecs.messages import encode_message
+from backstory.codecs.messages import encode_blob, encode_message
 from backstory.errors import StoreUnavailable
 from backstory.ports.backend import Backend
 from backstory.ports.system import Clock
@@ -17,11 +17,12 @@ from backstory.ports.upkeep import Finding, Progress, Rebuilt, Restored, Severit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What could be read of a damaged store, as lines: memories as an export that ``import`` takes, messages one a
-    line. ``lost`` says in words what could not be read."""
+    """What could be read of a damaged store, as lines: memories as an export that ``import`` takes, messages and the
+    contents that they refer to one a line. ``lost`` says in words what could not be read."""
 
     memories: Sequence[str]
     messages: Sequence[str]
+    blobs: Sequence[str]
     lost: Sequence[str]
 
 
@@ -67,6 +68,7 @@ class Upkeep:
         return Saved(
             memories=list(lines),
             messages=[json.dumps(encode_message(message)) for message in found.messages],
+            blobs=[json.dumps(encode_blob(blob)) for blob in found.blobs],
             lost=found.lost,
         )
 

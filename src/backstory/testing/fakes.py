@@ -180,7 +180,7 @@ def failing_backend(
     """A backend whose methods raise ``error``: all, or those with ``only`` in their name; the others reach ``over``."""
     parts = {
         name: _Failing(getattr(over, name), error, only)
-        for name in ("memories", "text", "vectors", "conversations", "evidence", "projects", "ledger")
+        for name in ("memories", "text", "vectors", "conversations", "evidence", "projects", "ledger", "digests")
     }
     return replace(over, **cast("dict[str, Any]", parts))  # the wrappers answer to any port
 

@@ -104,6 +104,8 @@ def undo(here: Invocation, change_id: str | None) -> None:
         from backstory.domain.ids import ChangeId
 
         wanted = None if change_id is None else ChangeId(change_id.strip().upper())
+        if wanted is None:
+            _check_newest_is_in_sight(desk)
         change = drive(desk.app.remember.undo(wanted, viewer=desk.viewer, author=Author.USER))
         if here.out.as_json:
             from backstory.entrypoints.shapes import change_shape
@@ -114,6 +116,19 @@ def undo(here: Invocation, change_id: str | None) -> None:
 
             here.out.lines(undone_lines(change))
         embed_in_background(here, desk)
+
+
+def _check_newest_is_in_sight(desk: Desk) -> None:
+    """Raise InputError where the newest thing done in this project is that it got another one's memories."""
+    moved = drive(desk.app.inspection.moved_here(desk.viewer))
+    if not moved:
+        return
+    shown = drive(desk.app.inspection.history(desk.viewer, limit=1))
+    if not shown or (shown[0].at, shown[0].id) < (moved[0].at, moved[0].id):
+        from backstory.entrypoints.cli.inspection import moved_here
+        from backstory.errors import InputError
+
+        raise InputError("it is not clear which change is meant", field="change", hint=moved_here(moved[0]))
 
 
 def _matching(desk: Desk, text: str, *, every: bool) -> list[MemoryId]:

@@ -10,6 +10,7 @@ from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
+    from backstory.domain.history import Change
     from backstory.entrypoints.cli.invocation import Invocation
 
 
@@ -53,6 +54,12 @@ def why(here: Invocation, ref: str, all_projects: bool) -> None:
             here.out.lines(story_lines(story, desk.projects(), desk.viewer.project))
 
 
+def moved_here(move: Change) -> str:
+    """What to say of a change that brought another project's memories here, since the history does not show it."""
+    how = f"{len(move.edits)} memories came here from another project ({move.reason or 'no reason given'})"
+    return f"{how}; `backstory history --all-projects` shows it, `backstory undo {move.id}` takes it back"
+
+
 @command("history")
 @click.argument("ref", required=False)
 @click.option(
@@ -76,3 +83,6 @@ def history(here: Invocation, ref: str | None, limit: int, all_projects: bool) -
             from backstory.entrypoints.tables import change_table
 
             here.out.table(change_table(changes))
+            if ref is None and not all_projects:
+                for move in drive(desk.app.inspection.moved_here(desk.viewer, limit=limit)):
+                    here.out.note(moved_here(move))

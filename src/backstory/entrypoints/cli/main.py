@@ -33,6 +33,8 @@ COMMANDS = {
     "history": f"{_HERE}.inspection:history",
     "undo": f"{_HERE}.change:undo",
     "projects": f"{_HERE}.projects:projects",
+    "sessions": f"{_HERE}.sessions:sessions",
+    "session": f"{_HERE}.sessions:session",
     "export": f"{_HERE}.transfer:export",
     "import": f"{_HERE}.transfer:import_",
     "sync": f"{_HERE}.sync:sync",

@@ -72,22 +72,27 @@ def check(here: Invocation, full: bool, salvage: Path | None) -> int:
 
 @command("reindex")
 @click.option("--vectors", is_flag=True, help="Embed everything anew too.")
-def reindex(here: Invocation, vectors: bool) -> None:
+@click.option("--create", is_flag=True, help="Make the store first where there is none, with nothing in it.")
+def reindex(here: Invocation, vectors: bool, create: bool) -> None:
     """Make everything derived anew: the words memories and sessions are found by, their sums, and missing vectors.
 
-    Nothing that was said or decided is changed. Others may use the store meanwhile; safe to stop at any moment.
+    Nothing that was said or decided is changed. Others may use the store meanwhile; safe to stop at any moment. With
+    --create the tables of a new Postgres store are made without a memory in them.
     """
     from backstory.services.upkeep import Upkeep
 
-    with here.opened(writing=True, one_shot=False) as desk:
+    made = create and _make(here)
+    with here.opened(writing=not create, one_shot=False) as desk:
         upkeep = Upkeep(desk.app.backend, clock=desk.app.clock)
         with counting("Indexing", "memories and sessions", shown=not here.out.as_json) as advance:
             rebuilt = drive(upkeep.reindex(vectors=vectors, progress=advance))
         with counting("Embedding", "memories and passages", shown=not here.out.as_json) as advance:
             report = drive(desk.app.maintenance.embed_missing(progress=advance))
+        location = desk.store.location
     if here.out.as_json:
         here.out.json(
             {
+                "made": made,
                 "memories": rebuilt.memories,
                 "passages": rebuilt.passages,
                 "corrected": rebuilt.corrected,
@@ -96,6 +101,8 @@ def reindex(here: Invocation, vectors: bool) -> None:
             }
         )
         return
+    if made:
+        here.out.lines([(f"Made a new store at {location}", "good")])
     put_right = f"{rebuilt.corrected} were wrong and are put right" if rebuilt.corrected else "nothing was wrong"
     here.out.lines(
         [(f"Indexed {rebuilt.memories} memories and {rebuilt.passages} passages of sessions: {put_right}.", "good")]
@@ -138,9 +145,13 @@ def restore(here: Invocation, file: Path) -> None:
         restored = drive(upkeep.restore(file.absolute()))
     if here.out.as_json:
         kept = None if restored.kept is None else str(restored.kept)
-        here.out.json({"memories": restored.memories, "messages": restored.messages, "kept": kept})
+        counts = {"memories": restored.memories, "messages": restored.messages, "unshared": restored.unshared}
+        here.out.json({**counts, "kept": kept})
         return
     here.out.lines([(f"Restored {restored.memories} memories and {restored.messages} messages from {file}", "good")])
+    if restored.unshared:
+        alone = "1 of them stands" if restored.unshared == 1 else f"{restored.unshared} of them stand"
+        here.out.lines([(f"{alone} here alone, not on the ref: private, local-only or of other projects", "plain")])
     if restored.kept is not None:
         here.out.lines([(f"The store as it was is kept as {restored.kept}", "plain")])
 
@@ -154,6 +165,20 @@ def _upkeep(here: Invocation) -> Iterator[tuple[App, Upkeep]]:
     app = open_app(here.resolved.settings, folder=here.folder, one_shot=True, create=False)
     try:
         yield app, Upkeep(app.backend, clock=app.clock)
+    finally:
+        drive(app.close())
+
+
+def _make(here: Invocation) -> bool:
+    """Make the store, with nothing in it; False where there is one already."""
+    from backstory.bootstrap import open_app
+
+    app = open_app(here.resolved.settings, folder=here.folder, one_shot=True, create=True)
+    try:
+        if app.backend.upkeep is None or drive(app.backend.upkeep.exists()):
+            return False
+        drive(app.backend.projects.projects())  # the first use makes it
+        return True
     finally:
         drive(app.close())
 
@@ -188,12 +213,13 @@ def _save(upkeep: Upkeep, file: Path) -> dict[str, object]:
     _write_new(file, saved.memories)
     sessions = file.with_name(file.name + SESSIONS_SUFFIX) if saved.messages else None
     if sessions is not None:
-        _write_new(sessions, saved.messages)
+        _write_new(sessions, [*saved.messages, *saved.blobs])
     return {
         "file": str(file),
         "memories": memories,
         "sessions_file": None if sessions is None else str(sessions),
         "messages": len(saved.messages),
+        "blobs": len(saved.blobs),
         "lost": list(saved.lost),
     }
 

@@ -6,11 +6,18 @@ OpenCode drops a plugin that fails to load without a word, an exit code or a lin
 from __future__ import annotations
 
 import json
+import logging
+import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from backstory.codecs.record import format_time
+from backstory.config import Settings
 from backstory.entrypoints.opencode.files import read_regular
+from backstory.errors import BackstoryError
+
+log = logging.getLogger(__name__)
 
 FILE = "opencode-handshake.json"
 
@@ -38,3 +45,25 @@ def read_handshake(data_dir: Path) -> Handshake | None:
         )
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+def note_handshake(handshake: Handshake, settings: Settings, *, pid: int | None, api: int | None) -> None:
+    """Write the note, which only its owner may read: it names the person's folders. A failure is logged."""
+    note = {
+        "time": format_time(handshake.time),
+        "pid": pid,
+        "api": api,
+        "plugin_version": handshake.plugin_version or None,
+        "backstory_version": handshake.backstory_version,
+        "directory": handshake.directory,
+    }
+    try:
+        data_dir = settings.data_dir
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=data_dir, prefix=f"{FILE}.", encoding="utf-8", delete=False
+        ) as temporary:
+            json.dump(note, temporary)
+        Path(temporary.name).replace(data_dir / FILE)
+    except (OSError, BackstoryError) as error:
+        log.warning("event=handshake_not_noted reason=%s", error)

@@ -88,23 +88,13 @@ def to_part(part: Json, *, untyped: bool = False) -> Part | None:
 
 
 def _detail(part: Json) -> str:
+    """All that is told of a part but its text. Attachments stay in it as data: addresses."""
     told = ("id", "messageID", "sessionID", "type", "text")
-    known = {key: _slim(value) for key, value in part.items() if key not in told}
+    known = {key: value for key, value in part.items() if key not in told}
     state = _object(known.get("state"))
     if "output" in state:  # stands in the part's text already
         known["state"] = {key: value for key, value in state.items() if key != "output"}
     return json.dumps(known, ensure_ascii=False, default=str)
-
-
-def _slim(value: Any) -> Any:  # Any: JSON of any shape
-    """Attachments travel as data: URLs of any size; only their media type is of use to a memory."""
-    if isinstance(value, str) and len(value) > 1024 and value.startswith("data:"):
-        return value[: value.find(",", 0, 200) + 1] or "data:,"
-    if isinstance(value, Mapping):
-        return {key: _slim(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_slim(item) for item in value]
-    return value
 
 
 def _text(value: object) -> str | None:

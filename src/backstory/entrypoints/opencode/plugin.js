@@ -29,7 +29,9 @@ const MAX_BUFFER_CHARS = 16 * 1024 * 1024
 const MAX_BLOCKS = 2000
 const MAX_SESSIONS = 1000
 const MAX_FAILURES = 3
-const HELPER_TITLE = "backstory-helper"
+const MAX_GENERATE_MS = 600_000
+const MAX_CLEAN_UP_MS = 2000
+const HELPER = "backstory-helper" // begins the titles of sessions in which the model is asked, and names their agent
 const UNTITLED = "New session - " // how OpenCode 1.x names a session before the model has
 const UNAVAILABLE = "Memory is not available right now. Continue without it."
 
@@ -43,8 +45,11 @@ const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
   blocks: new Map(), // user message id -> text shown beside it, "" for none; once set it can only be withheld
   snapshots: new Map(), // session -> {text, failures}; text is undefined until Python has answered
   misses: new Map(), // session -> how often `blocks` went unanswered
-  sessions: new Map(), // session -> {child, parent, untitled}
+  sessions: new Map(), // session -> {child, parent, untitled, helper}
   titles: new Map(), // session -> true once its request for a title has begun, until then who waits for that
+  models: new Map(), // session -> the model of its latest prompt
+  helpers: new Map(), // helper session -> its question, as newHelper makes it, while that is under way
+  questions: new Map(), // id of a request of Python's -> {directory, stop}
   commands: new Map(), // session -> the command whose prompt comes next: {text, typed}
   compacting: new Set(), // sessions whose next messages.transform is the input of a compaction
 })
@@ -136,6 +141,7 @@ function ended(child, why) {
   if (Date.now() - shared.startedAt > STABLE_MS) shared.deaths = 0
   shared.retryAt = Date.now() + BACKOFF_MS[Math.min(shared.deaths++, BACKOFF_MS.length - 1)]
   for (const settle of [...shared.waiting.values()]) settle()
+  for (const { stop } of shared.questions.values()) stop.abort()
   if (child) finish(child)
 }
 
@@ -224,19 +230,26 @@ function hello({ api, directory, worktree, project_id }) {
 }
 
 // What Python may ask of OpenCode.
+const ASKED = new Set(["host.messages", "host.sessions", "host.generate", "host.discard"])
+
 async function serve({ id, method, params }) {
+  if (method === "host.cancel") return shared.questions.get(params?.id)?.stop.abort()
   const fail = (code, message) => id !== undefined && send({ id, error: { code, message } })
-  if (method !== "host.messages" && method !== "host.sessions") return fail(-32601, `no method ${method}`)
+  if (!ASKED.has(method)) return fail(-32601, `no method ${method}`)
   const instance = shared.instances.get(params?.directory)
   if (!instance) return fail(-32602, "no such directory is open")
   const ask = instance[method]
   if (!ask) return fail(-32601, `this OpenCode has no ${method}`)
+  const stop = new AbortController()
+  shared.questions.set(id, { directory: instance.directory, stop })
   try {
-    const answer = await ask(params)
+    const answer = await ask(params, stop)
     if (answer?.error) fail(-32000, JSON.stringify(answer.error).slice(0, 500))
-    else if (id !== undefined) send({ id, result: answer?.data ?? null }, slim)
+    else if (id !== undefined) send({ id, result: answer?.data ?? null }, method === "host.messages" ? slim : undefined)
   } catch (error) {
     fail(-32000, String(error))
+  } finally {
+    shared.questions.delete(id)
   }
 }
 
@@ -259,6 +272,7 @@ async function close(instance) {
   if (shared.child) send({ method: "goodbye", params: { directory: instance.directory } })
   directories.delete(instance.directory)
   shared.instances.delete(instance.directory)
+  for (const { directory, stop } of shared.questions.values()) if (directory === instance.directory) stop.abort()
   if (shared.instances.size) return
   const child = shared.child
   shared.child = shared.sidecar = null // the next start reads the sidecar again
@@ -276,8 +290,14 @@ const manifest = () => (Array.isArray(shared.sidecar.manifest) ? shared.sidecar.
 function noteSession(info) {
   const parent = info.parentID ?? null
   const title = String(info.title ?? "")
-  const child = Boolean(parent) || title.startsWith(HELPER_TITLE)
-  return keep(shared.sessions, info.id, { child, parent, untitled: title.startsWith(UNTITLED) }, MAX_SESSIONS)
+  const helper = title.startsWith(HELPER) || Boolean(shared.sessions.get(info.id)?.helper)
+  const about = { child: Boolean(parent) || helper, parent, untitled: title.startsWith(UNTITLED), helper }
+  return keep(shared.sessions, info.id, about, MAX_SESSIONS)
+}
+
+// A session is a helper's by its title, or by its agent should it be called otherwise.
+function noteAgent(session, agent) {
+  if (agent === HELPER) keep(shared.sessions, session, { child: true, parent: null, helper: true }, MAX_SESSIONS)
 }
 
 // Sub-agents and our own helper sessions are children; a session OpenCode tells nothing about counts as a root.
@@ -291,11 +311,13 @@ async function sessionOf(instance, session) {
 const lineage = ({ child, parent }) => (child ? { child: true, parent } : {})
 
 async function onPrompt(instance, { session, message, agent, text, parts }) {
+  noteAgent(session, agent)
   shared.compacting.delete(session)
   const command = shared.commands.get(session)
   shared.commands.delete(session)
   const typed = command && parts.some((part) => part.text === command.text) ? { typed: command.typed } : {}
   const about = await sessionOf(instance, session)
+  if (about.helper) return
   const params = { directory: instance.directory, session, message, agent, text, parts, ...typed, ...lineage(about) }
   const answer = await request("chat.message", params)
   if (!answer) send({ method: "dropped", params: { directory: instance.directory, session, message } })
@@ -348,14 +370,22 @@ function slim(_key, value) {
 }
 
 function forward(instance, type, properties, session) {
-  if (["session.created", "session.updated"].includes(type) && properties.info?.id) noteSession(properties.info)
+  if (type.startsWith("session.") && properties.info?.id) noteSession(properties.info)
+  else if (type === "message.updated") noteAgent(session, properties.info?.agent)
   if (["session.compacted", "session.compaction.ended"].includes(type)) {
     for (const map of [shared.snapshots, shared.misses, shared.compacting]) map.delete(session)
   }
   const about = shared.sessions.get(session) ?? { child: false }
+  if (about.helper) { // and stays known: more may be told of it after its end
+    if (type === "message.updated" && properties.info.role === "assistant") {
+      shared.helpers.get(session)?.turns.set(properties.info.id, properties.info)
+    }
+    return
+  }
   notify("event", { directory: instance.directory, type, properties, ...lineage(about) }, slim)
   if (type !== "session.deleted") return
-  for (const map of [shared.snapshots, shared.misses, shared.sessions, shared.titles]) map.delete(session)
+  const { snapshots, misses, sessions, titles, models } = shared
+  for (const map of [snapshots, misses, sessions, titles, models]) map.delete(session)
 }
 
 const guarded = (name, hook) => async (...args) => {
@@ -398,6 +428,113 @@ function titleSeen(session) {
   if (resolve && resolve !== true) resolve()
 }
 
+// Asks the model in a session of its own, with nothing before the prompt and no tool, and deletes the session. The agent
+// is a hidden primary one: OpenCode tells the model of every sub-agent, hidden or not.
+const HELPER_PROMPT = "Answer the request. Write nothing else."
+const SCHEMA_PROMPT = "Give your answer by calling the StructuredOutput tool, once."
+const HELPER_AGENT = {
+  mode: "primary", hidden: true, description: "Asked by Backstory, in sessions of its own.", prompt: HELPER_PROMPT,
+  temperature: 0, permission: { "*": "deny", StructuredOutput: "allow" },
+}
+
+async function generate(instance, params, stop) {
+  const { prompt, schema, timeout_ms } = params
+  const timer = setTimeout(() => stop.abort(), Math.min(timeout_ms || MAX_GENERATE_MS, MAX_GENERATE_MS))
+  const stopped = new Promise((resolve) => stop.signal.addEventListener("abort", resolve))
+  let id, helper
+  try {
+    id = await openHelper(instance, params)
+    if (!id) return { error: { name: "NoSession" }, requests: 0 }
+    if (stop.signal.aborted) return { error: { name: "timeout" }, requests: 0 }
+    helper = keep(shared.helpers, id, newHelper(params, stop), MAX_SESSIONS)
+    const model = modelFor(instance, params)
+    const body = {
+      agent: HELPER, system: helper.system, tools: { "*": false, StructuredOutput: true }, ...(model ? { model } : {}),
+      parts: [{ type: "text", text: prompt }], ...(schema ? { format: { type: "json_schema", schema } } : {}),
+    }
+    const at = { path: { id }, query: instance.query }
+    helper.answer = instance.client.session.prompt({ ...at, body }).catch((error) => ({ error }))
+    const answer = await Promise.race([helper.answer, stopped])
+    const { retries, resting } = helper
+    if (helper.overflown) return { error: { name: "ContextOverflowError" }, requests: retries + 1 }
+    if (stop.signal.aborted) return { error: { name: "timeout" }, requests: retries + !resting, unanswered: !resting }
+    return described(answer, helper)
+  } finally {
+    clearTimeout(timer)
+    if (id) closeHelper(instance, id, helper, stop.signal.aborted).catch((error) => log(`close: ${error}`))
+  }
+}
+
+function newHelper({ system, schema, max_output_tokens: limit }, stop) {
+  const texts = [system || HELPER_PROMPT, ...(schema ? [SCHEMA_PROMPT] : [])]
+  const counted = { turns: new Map(), retries: 0, resting: false, overflown: false }
+  const helper = { system: texts.join("\n\n"), limit, stop, answer: null, ...counted }
+  helper.begun = new Promise((resolve) => (helper.begin = resolve))
+  return helper
+}
+
+async function openHelper({ client, query }, { feature, parent }) {
+  const title = `${HELPER} (temporary): ${feature ?? "question"}`
+  const open = (more) => client.session.create({ body: { title, ...more }, query })
+  let answer = parent ? await open({ parentID: parent }) : null
+  if (!answer?.data) answer = await open({})
+  if (answer.data) noteSession(answer.data)
+  return answer.data?.id
+}
+
+// Not while OpenCode closes the folder, since a call would open it anew; Python removes what is left some other day.
+// Nor before the request to the model has begun: what OpenCode loads for the first one is broken for good by an abort.
+async function closeHelper(instance, id, helper, running) {
+  const isOpen = () => directories.get(instance.directory) === instance
+  const at = { path: { id }, query: instance.query }
+  if (running && helper) {
+    await Promise.race([helper.begun, helper.answer])
+    if (isOpen()) await within(MAX_CLEAN_UP_MS, instance.client.session.abort(at))
+    if (isOpen()) await within(MAX_CLEAN_UP_MS, helper.answer)
+  }
+  if (isOpen()) await within(MAX_CLEAN_UP_MS, instance.client.session.delete(at))
+  shared.helpers.delete(id)
+}
+
+function modelFor({ small }, { model, parent }) {
+  const [, providerID, modelID] = /^([^/]+)\/(.+)$/.exec(model ?? small ?? "") ?? []
+  return providerID ? { providerID, modelID } : shared.models.get(parent)
+}
+
+// A model that did not keep to a schema was asked again: all its turns count.
+function described({ data, error }, { turns, retries }) {
+  const { info, parts } = data ?? {}
+  if (info) turns.set(info.id, info)
+  const failure = info ? info.error : (error ?? { name: "NoAnswer" })
+  const tokens = [...turns.values()].map(({ tokens }) => tokens ?? {})
+  const sum = (...counts) => counts.flat().reduce((total, count) => total + (count || 0), 0)
+  return {
+    text: (parts ?? []).filter(isOwnText).map(({ text }) => text).join(""), structured: info?.structured ?? null,
+    model: info ? `${info.providerID}/${info.modelID}` : null, finish: info?.finish ?? null,
+    tokens: {
+      input: sum(tokens.map(({ input, cache }) => sum(input, cache?.read, cache?.write))),
+      output: sum(tokens.map(({ output, reasoning }) => sum(output, reasoning))),
+    },
+    requests: turns.size + retries,
+    ...(failure ? { error: { name: failure.name ?? "Error", status: failure.data?.statusCode ?? null } } : {}),
+  }
+}
+
+// Only what calls itself ours is ever deleted, and nothing that is under way here.
+async function discard({ client, query }, { session }) {
+  const at = { path: { id: session }, query }
+  const { data } = await client.session.get(at)
+  if (!data?.title?.startsWith(HELPER) || shared.helpers.has(session)) return { error: "not a stray session of ours" }
+  return client.session.delete(at)
+}
+
+function noteStatus({ sessionID, status }) {
+  const helper = shared.helpers.get(sessionID)
+  if (!helper) return
+  helper.resting = status?.type === "retry"
+  if (helper.resting) helper.retries = status.attempt
+}
+
 const isOwnText = ({ type, synthetic, ignored }) => type === "text" && !synthetic && !ignored
 
 const describePart = ({ id, type, text, synthetic, ignored }) => ({
@@ -407,10 +544,12 @@ const describePart = ({ id, type, text, synthetic, ignored }) => ({
 async function server({ client, directory, worktree, project }) {
   const query = { directory }
   const instance = await guarded("load", () => open({
-    api: 1, directory, worktree, project_id: project?.id ?? null,
+    api: 1, directory, worktree, project_id: project?.id ?? null, client, query, small: null,
     session: (id) => client.session.get({ path: { id }, query }),
     "host.messages": ({ session }) => client.session.messages({ path: { id: session }, query }),
-    "host.sessions": () => client.session.list({ query }),
+    "host.sessions": ({ search }) => client.session.list({ query: { ...query, ...(search ? { search } : {}) } }),
+    "host.generate": async (params, stop) => ({ data: await generate(instance, params, stop) }),
+    "host.discard": (params) => discard(instance, params),
   }))()
   if (!instance) return {}
   const tools = new Map(manifest().map((tool) => [tool.name, tool]))
@@ -421,6 +560,13 @@ async function server({ client, directory, worktree, project }) {
   })
 
   return {
+    config: guarded("config", (config) => {
+      instance.small = config.small_model ?? null
+      config.agent ??= {}
+      if (config.agent[HELPER]) log(`the agent ${HELPER} is configured already, and is used as it is`)
+      else config.agent[HELPER] = structuredClone(HELPER_AGENT)
+    }),
+
     tool: Object.fromEntries([...tools].map(([name, tool]) => [name, toolHook(tool)])),
 
     // OpenCode takes every property of `args` as required; this undocumented field carries the schema as it is meant.
@@ -428,10 +574,20 @@ async function server({ client, directory, worktree, project }) {
       if (tools.has(toolID)) output.jsonSchema = structuredClone(tools.get(toolID).parameters)
     }),
 
-    "chat.message": guarded("chat.message", ({ sessionID, agent }, { message, parts }) => onPrompt(instance, {
-      session: sessionID, message: message.id, agent: message.agent ?? agent ?? null, parts: parts.map(describePart),
-      text: parts.filter(isOwnText).map((part) => part.text).join("\n"),
-    })),
+    "chat.message": guarded("chat.message", ({ sessionID, agent }, { message, parts }) => {
+      if (message.model) keep(shared.models, sessionID, message.model, MAX_SESSIONS)
+      return onPrompt(instance, {
+        session: sessionID, message: message.id, agent: message.agent ?? agent ?? null, parts: parts.map(describePart),
+        text: parts.filter(isOwnText).map((part) => part.text).join("\n"),
+      })
+    }),
+
+    // Some providers take no limit; OpenCode sets none for them, and neither do we.
+    "chat.params": guarded("chat.params", ({ sessionID }, output) => {
+      const helper = shared.helpers.get(sessionID)
+      if (helper?.limit < output.maxOutputTokens) output.maxOutputTokens = helper.limit
+      helper?.begin()
+    }),
 
     // A command's prompt is a file's text; only what follows its name was typed.
     "command.execute.before": guarded("command.execute.before", ({ sessionID, arguments: typed }, { parts }) => {
@@ -456,6 +612,8 @@ async function server({ client, directory, worktree, project }) {
     }),
 
     "experimental.chat.system.transform": guarded("system.transform", async ({ sessionID }, { system }) => {
+      const helper = shared.helpers.get(sessionID)
+      if (helper) system.splice(0, system.length, helper.system) // without the environment and the project's rules
       if (sessionID && TITLE_PROMPT.test(system[0])) titleSeen(sessionID)
       if (!sessionID || !isMainRequest(system) || (await sessionOf(instance, sessionID)).child) return
       const text = await snapshotOf(instance, sessionID)
@@ -463,6 +621,8 @@ async function server({ client, directory, worktree, project }) {
     }),
 
     "experimental.session.compacting": guarded("compacting", async ({ sessionID }, output) => {
+      const helper = shared.helpers.get(sessionID)
+      if (helper) return (helper.overflown = true), helper.stop.abort() // a summary of the question is no answer
       shared.compacting.add(sessionID) // not taken back when the session goes idle: that event may be the last turn's
       if ((await sessionOf(instance, sessionID)).child) return
       const answer = await request("compacting", { directory, session: sessionID })
@@ -471,6 +631,7 @@ async function server({ client, directory, worktree, project }) {
     }),
 
     event: guarded("event", ({ event: { type, properties } }) => {
+      if (type === "session.status") noteStatus(properties)
       if (!EVENTS.has(type) || (type === "message.part.updated" && !isSettled(properties.part))) return
       const { sessionID, info, part } = properties
       forward(instance, type, properties, sessionID ?? info?.sessionID ?? part?.sessionID ?? info?.id)
@@ -497,6 +658,19 @@ function withText(message, text) {
   return Object.assign(Object.create(Object.getPrototypeOf(message)), message, { content })
 }
 
+// There is no telling what a question took, nor ending it; it needs no session.
+async function generate2(ctx, { system, prompt, model }) {
+  const [, providerID, id] = /^([^/]+)\/(.+)$/.exec(model ?? "") ?? []
+  try {
+    const text = system ? `${system}\n\n${prompt}` : prompt
+    const answer = await ctx.generate.text({ prompt: text, ...(id ? { model: { providerID, id } } : {}) })
+    return { text: answer?.text ?? "", model, requests: 1 }
+  } catch (error) {
+    log(`generate: ${error}`)
+    return { error: { name: error?.name ?? "Error" }, requests: 1, unanswered: true }
+  }
+}
+
 async function follow(instance, events) {
   for await (const { type, data, location } of events) {
     if (!EVENTS_2.has(type) || (location?.directory && location.directory !== instance.directory)) continue
@@ -510,6 +684,7 @@ async function setup(ctx) {
   const instance = await guarded("load", () => open({
     api: 2, directory, worktree: project?.directory ?? directory, project_id: project?.id ?? null,
     session: (id) => ctx.session.get({ sessionID: id }),
+    ...(ctx.generate?.text ? { "host.generate": async (params) => ({ data: await generate2(ctx, params) }) } : {}),
   }))()
   if (!instance) return
   const stopped = new AbortController()

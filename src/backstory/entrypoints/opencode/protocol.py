@@ -169,6 +169,11 @@ def request_line(request_id: str, method: str, params: Mapping[str, Any]) -> byt
     return _line({"id": request_id, "method": method, "params": params})
 
 
+def notification_line(method: str, params: Mapping[str, Any]) -> bytes:
+    """Something the plugin is told and does not answer."""
+    return _line({"method": method, "params": params})
+
+
 def result_line(request_id: str | int, result: Any) -> bytes:
     """The answer to a request."""
     return _line({"id": request_id, "result": result})

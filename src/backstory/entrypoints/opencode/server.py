@@ -5,13 +5,12 @@ It ends when its input ends, so it never outlives OpenCode; what had arrived by 
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
@@ -25,13 +24,13 @@ from backstory.domain.capture import capture
 from backstory.domain.text import analyse_query
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.hooks import Hooks
+from backstory.entrypoints.opencode.questions import Questions
 from backstory.errors import BackstoryError, ModelError
 
 log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 THREAD_SWITCH_S = 0.0005
-HOST_ANSWER_WITHIN_S = 10.0
 EMBED_AFTER_S = 0.2
 DRAIN_WITHIN_S = 0.7  # after the end of input; the plugin kills 1 s after it
 GIVE_WAY_WITHIN_S = 2.0  # how long an event waits for requests, so that none of them can hold up all events
@@ -50,24 +49,22 @@ class Bridge:
         self._app = app
         self._source = source
         self._sink = sink
-        self._hooks = Hooks(app, ask=self._ask, changed=self._wake_embedder, give_way=self._give_way)
+        self._questions = Questions(self._write)
+        self._hooks = Hooks(app, questions=self._questions, changed=self._wake_embedder, give_way=self._give_way)
         self._requests = {
             "hello": _Method(protocol.Hello, self._hooks.hello),
-            "chat.message": _Method(protocol.ChatMessage, self._hooks.chat_message),
-            "blocks": _Method(protocol.Blocks, self._hooks.blocks),
-            "snapshot": _Method(protocol.InSession, self._hooks.snapshot),
-            "compacting": _Method(protocol.InSession, self._hooks.compacting),
+            "chat.message": _Method(protocol.ChatMessage, self._hooks.prompts.chat_message),
+            "blocks": _Method(protocol.Blocks, self._hooks.requests.blocks),
+            "snapshot": _Method(protocol.InSession, self._hooks.requests.snapshot),
+            "compacting": _Method(protocol.InSession, self._hooks.requests.compacting),
             "tool": _Method(protocol.ToolCall, self._hooks.tool),
         }
         self._notifications = {
-            "event": _Method(protocol.Event, self._hooks.event),
-            "dropped": _Method(protocol.Dropped, self._hooks.dropped),
+            "event": _Method(protocol.Event, self._hooks.events.event),
+            "dropped": _Method(protocol.Dropped, self._hooks.prompts.dropped),
             "goodbye": _Method(protocol.Goodbye, self._hooks.goodbye),
         }
-        self._waiting: dict[str, tuple[anyio.Event, list[protocol.Incoming]]] = {}
-        self._numbers = itertools.count(1)
         self._embed_wanted = anyio.Event()
-        self._input_ended = False
         self._running = 0
         self._quiet = anyio.Event()
         self._quiet.set()
@@ -78,13 +75,14 @@ class Bridge:
         try:
             async with anyio.create_task_group() as background:
                 background.start_soon(self._embed_in_background)
-                background.start_soon(self._hooks.unkept.keep_trying)
+                background.start_soon(self._hooks.prompts.unkept.keep_trying)
+                background.start_soon(self._hooks.helpers.keep_sweeping)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._take_events, events_out)
                     async with events_in:
                         await self._read(tasks, events_in)
-                    self._release_questions()
-                    tasks.start_soon(self._hooks.unkept.try_all)
+                    self._questions.release()
+                    tasks.start_soon(self._hooks.prompts.unkept.try_all)
                     tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_WITHIN_S
                 background.cancel_scope.cancel()
         finally:
@@ -109,7 +107,7 @@ class Bridge:
                 self._write(protocol.error_line(error.request_id, error.code, str(error)))
                 continue
             if incoming.method is None:
-                self._answered(incoming)
+                self._questions.answered(incoming)
             elif incoming.id is None:
                 await events.send(incoming)
             else:
@@ -166,29 +164,6 @@ class Bridge:
                     log.warning("event=notification_skipped method=%s reason=%s", incoming.method, error)
                 except Exception:
                     log.exception("event=notification_broke method=%s", incoming.method)
-
-    async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Put a question to the plugin; None when it fails, does not answer in time, or has said goodbye."""
-        if self._input_ended:
-            return None
-        request_id = f"b{next(self._numbers)}"
-        arrived, box = self._waiting[request_id] = (anyio.Event(), [])
-        self._write(protocol.request_line(request_id, method, params))
-        with anyio.move_on_after(HOST_ANSWER_WITHIN_S):
-            await arrived.wait()
-        del self._waiting[request_id]
-        return box[0].result if box and box[0].error is None else None
-
-    def _release_questions(self) -> None:
-        self._input_ended = True
-        for arrived, _ in self._waiting.values():
-            arrived.set()
-
-    def _answered(self, incoming: protocol.Incoming) -> None:
-        waiting = self._waiting.get(str(incoming.id))
-        if waiting is not None:
-            waiting[1].append(incoming)
-            waiting[0].set()
 
     def _write(self, line: bytes) -> None:
         try:

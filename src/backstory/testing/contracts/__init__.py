@@ -5,12 +5,15 @@ Run each check of ``BACKEND_CHECKS`` with a function that makes a new, empty bac
 
 from __future__ import annotations
 
+from backstory.testing.contracts.blobs import BLOB_CHECKS
 from backstory.testing.contracts.checks import Check, Checks, MakeBackend
 from backstory.testing.contracts.conversation_store import CONVERSATION_STORE_CHECKS
+from backstory.testing.contracts.digest_store import DIGEST_STORE_CHECKS
 from backstory.testing.contracts.evidence_index import EVIDENCE_INDEX_CHECKS
 from backstory.testing.contracts.ledger import LEDGER_CHECKS
 from backstory.testing.contracts.memory_store import MEMORY_STORE_CHECKS
 from backstory.testing.contracts.project_registry import PROJECT_REGISTRY_CHECKS
+from backstory.testing.contracts.retention import RETENTION_CHECKS
 from backstory.testing.contracts.selections import SELECTION_CHECKS
 from backstory.testing.contracts.text_index import TEXT_INDEX_CHECKS
 from backstory.testing.contracts.vector_index import VECTOR_INDEX_CHECKS
@@ -22,17 +25,23 @@ BACKEND_CHECKS: tuple[Check, ...] = (
     *TEXT_INDEX_CHECKS,
     *VECTOR_INDEX_CHECKS,
     *CONVERSATION_STORE_CHECKS,
+    *BLOB_CHECKS,
+    *RETENTION_CHECKS,
     *EVIDENCE_INDEX_CHECKS,
     *LEDGER_CHECKS,
+    *DIGEST_STORE_CHECKS,
 )
 
 __all__ = [
     "BACKEND_CHECKS",
+    "BLOB_CHECKS",
     "CONVERSATION_STORE_CHECKS",
+    "DIGEST_STORE_CHECKS",
     "EVIDENCE_INDEX_CHECKS",
     "LEDGER_CHECKS",
     "MEMORY_STORE_CHECKS",
     "PROJECT_REGISTRY_CHECKS",
+    "RETENTION_CHECKS",
     "SELECTION_CHECKS",
     "TEXT_INDEX_CHECKS",
     "VECTOR_INDEX_CHECKS",

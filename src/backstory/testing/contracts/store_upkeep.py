@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from backstory.domain.blob import make_blob
 from backstory.domain.conversation import Message, Part, Role
 from backstory.domain.history import Action, Edit
 from backstory.domain.ids import MessageId, PartId, SessionId
@@ -20,6 +21,7 @@ from backstory.testing.fakes import START, add_memories, sample_change, sample_m
 
 STORE_UPKEEP_CHECKS = check = Checks()
 
+_LOG = make_blob(b"the cluster is up\n" * 4000)
 _EVERYONE = Viewer(project=None, audience=Audience.PERSON, all_projects=True)
 _ALL = Selection(viewer=_EVERYONE, now=START, states=EVERY_STATE)
 
@@ -60,6 +62,7 @@ async def everything_is_salvaged_from_a_whole_store(make: MakeBackend) -> None:
     saved = await upkeep.salvage()
     assert sorted(memory.content for memory in saved.memories) == await _contents(backend)
     assert [message.id for message in saved.messages] == ["m1"]
+    assert [blob.hash for blob in saved.blobs] == [ref.hash for ref in saved.messages[0].parts[0].blobs] == [_LOG.hash]
     assert list(saved.lost) == []
     await backend.memories.close()
 
@@ -73,9 +76,12 @@ async def a_restored_store_is_as_it_was_backed_up_and_gives_no_number_twice(make
         if not await _backs_up(upkeep, path):
             return
         [later] = await add_memories(backend.memories, _memory("later"), first_change=50)
+        await backend.conversations.remove_part(PartId("p1"))
+        assert await backend.conversations.blob(_LOG.hash) is None
         restored = await upkeep.restore(path)
         assert (restored.memories, restored.messages) == (2, 1)
         assert await _contents(backend) == before
+        assert await backend.conversations.blob(_LOG.hash) == _LOG
         [newest] = await add_memories(backend.memories, _memory("newest"), first_change=51)
         assert newest.n > later.n
     await backend.memories.close()
@@ -131,9 +137,10 @@ async def _filled(make: MakeBackend) -> tuple[Backend, StoreUpkeep]:
     )
     gone = Edit(before=changed.edits[0].after, after=forget(changed.edits[0].after, now=START, reason=None))
     await backend.memories.commit(sample_change(11, gone, action=Action.FORGET))
-    part = Part(id=PartId("p1"), kind="text", text="what is the cluster called")
+    refs = (_LOG.ref("text/plain"),)
+    part = Part(id=PartId("p1"), kind="text", text="what is the cluster called", blobs=refs)
     said = Message(id=MessageId("m1"), session=SessionId("ses-1"), role=Role.USER, created_at=START, parts=(part,))
-    await backend.conversations.put_messages([said])
+    await backend.conversations.put_messages([said], blobs=[_LOG])
     return backend, backend.upkeep
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from backstory.adapters.blocking import run_blocking
-from backstory.adapters.stores.gitbranch import index
+from backstory.adapters.stores.gitbranch import index, local
 from backstory.adapters.stores.gitbranch.git import Git, in_our_words
 from backstory.adapters.stores.gitbranch.publishing import publish
 from backstory.adapters.stores.gitbranch.reader import Reader
@@ -155,8 +155,8 @@ class GitConnection(Connection):
             if tip is None:
                 self._let_go(raw, reference)
             else:
-                found = replay(raw, reference, tip, project=self.own_project(raw), trusted=trusted or self._trusted)
-                problems += found.problems
+                project = self.own_project(raw)
+                problems += replay(raw, reference, tip, project=project, trusted=trusted or self._trusted)
                 index.clear_queue(raw)
         return problems
 
@@ -195,9 +195,9 @@ class GitConnection(Connection):
             source.backup(copy)
         aside.chmod(0o600)
         log.warning("event=ref_gone ref=%s was=%s copy=%s", reference.name, tip, aside)
-        index.drop_history(raw, reference.name)
+        local.drop_history(raw, reference.name)
         for gone in index.memories_on(raw, reference.name):
-            index.drop_memory(raw, gone)
+            local.drop_memory(raw, gone)
         index.set_tip(raw, reference.name, None)
 
     def _stale(self, raw: sqlite3.Connection) -> list[tuple[Reference, str | None]]:

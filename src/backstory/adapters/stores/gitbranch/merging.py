@@ -1,7 +1,8 @@
 """Two histories of one ref become one: the same in whichever clone it happens.
 
-The union of all changes, and of all lines. Where both sides decided about one memory, the newer decision stands, and a
-change that says so is added; where both gave one number to two memories, the later memory gets another.
+The union of all changes, and of all lines. Where both sides decided about one memory, the newer decision stands, but
+that a memory is not shared any more stands against every other, and the stricter sensitivity; a change that says so is
+added. Where both gave one number to two memories, the later memory gets another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from backstory.adapters.stores.gitbranch.git import FALLBACK_EMAIL, FALLBACK_NAME
-from backstory.adapters.stores.gitbranch.publishing import appended, replaced
+from backstory.adapters.stores.gitbranch.publishing import UNSHARED, appended, replaced
 from backstory.adapters.stores.gitbranch.reference import Commit, File, Reference
 from backstory.adapters.stores.gitbranch.tree import (
     CHANGES,
@@ -28,11 +29,13 @@ from backstory.codecs.change import decode_change, encode_change
 from backstory.codecs.logfmt import parse_line, parse_lines, render_lines
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
-from backstory.domain.memory import Deleted, Memory
+from backstory.domain.memory import Deleted, Memory, stricter
 from backstory.errors import InputError
 from backstory.ports.synchronisation import Disagreement, Renumbered
 
 _NEWER = "changed in two clones; the newer change stands"
+_WITHDRAWN = "a clone does not share it any more, whatever another made of it"
+_STRICTER = "changed in two clones; the newer change stands, the stricter sensitivity too"
 _NUMBER = "two clones had given its number to two memories"
 _AFTER = timedelta(microseconds=1)  # so that a merge is newer than what it merges
 
@@ -90,17 +93,21 @@ def merge(reference: Reference, ours: str, theirs: str, base: str | None, *, hig
             files=contents.against(first),
         ),
         at=max(reference.committed_at(ours), reference.committed_at(theirs)),
-        received=len(other.changes),
-        sent=len(one.changes),
+        received=_changes_among(file for path, file in other.files.items() if path not in one.files),
+        sent=_changes_among(file for path, file in one.files.items() if path not in other.files),
         disagreements=disagreements,
         renumbered=renumbered,
     )  # fmt: skip
 
 
 def changes_between(reference: Reference, old: str | None, new: str) -> int:
-    """How many changes a commit has that an earlier one has not."""
-    files = reference.files_between(old, new)
-    return sum(file.path.startswith(CHANGES) and file.old is None for file in files)
+    """In how many changes a commit differs from an earlier one: those that it has more, and those that it has no more,
+    as when a backup was restored."""
+    return _changes_among(reference.files_between(old, new))
+
+
+def _changes_among(files: Iterable[File]) -> int:
+    return sum(file.path.startswith(CHANGES) for file in files)
 
 
 def _side(reference: Reference, base: str | None, tip: str) -> Side:
@@ -138,30 +145,35 @@ def _decide(one: Side, other: Side, highest: int) -> tuple[list[Change], list[Di
     decided, disagreements, renumbered = [], [], []
     for memory_id in sorted({*(one.heads.keys() & other.heads.keys()), *numbers}):
         heads = [side.heads[memory_id] for side in (one, other) if memory_id in side.heads]
-        heads.sort(key=lambda head: (head.at, head.change))
-        older, newer = heads[0], heads[-1]
+        heads.sort(key=lambda head: (_is_withdrawn(head.image), head.at, head.change))
+        other_head, standing = heads[0], heads[-1]
         n = numbers.get(memory_id, min(head.image.n for head in heads))
-        differ = not _says_the_same(older.image, newer.image)
+        differ = not _says_the_same(other_head.image, standing.image)
         if not differ and all(head.image.n == n for head in heads):
             continue
-        after = replace(newer.image, n=n, revision=max(head.image.revision for head in heads) + 1)
-        at = newer.at + _AFTER
+        after = replace(
+            standing.image,
+            n=n,
+            revision=max(head.image.revision for head in heads) + 1,
+            sensitivity=stricter(other_head.image.sensitivity, standing.image.sensitivity),
+        )
+        at = max(head.at for head in heads) + _AFTER
         decided.append(
             Change(
                 id=ChangeId(derived_id(at, "merge", memory_id, *(head.change for head in heads), str(n))),
                 at=at,
                 author=Author.SYSTEM,
                 action=Action.UPDATE,
-                edits=(Edit(before=older.image, after=after),),
-                reason=_NEWER if differ else _NUMBER,
+                edits=(Edit(before=other_head.image, after=after),),
+                reason=_reason(standing.image, after) if differ else _NUMBER,
             )
         )
         if differ:
             disagreements.append(
-                Disagreement(memory=memory_id, n=n, kept=newer.image.content, set_aside=older.image.content)
+                Disagreement(memory=memory_id, n=n, kept=standing.image.content, set_aside=other_head.image.content)
             )
         if memory_id in numbers:
-            renumbered.append(Renumbered(memory=memory_id, old=newer.image.n, new=n))
+            renumbered.append(Renumbered(memory=memory_id, old=standing.image.n, new=n))
     return decided, disagreements, renumbered
 
 
@@ -174,6 +186,17 @@ def _fresh_numbers(one: Side, other: Side, highest: int) -> dict[MemoryId, int]:
         if rival is not None and rival[2] != memory_id:
             losers.append(max(rival, (at, change, memory_id)))
     return {memory_id: highest + nth for nth, (_, _, memory_id) in enumerate(sorted(losers), start=1)}
+
+
+def _is_withdrawn(image: Memory) -> bool:
+    """Whether somebody made a memory private or local-only: what is on the ref then says only that it is gone."""
+    return isinstance(image.status, Deleted) and image.status.reason == UNSHARED
+
+
+def _reason(standing: Memory, after: Memory) -> str:
+    if _is_withdrawn(standing):
+        return _WITHDRAWN
+    return _NEWER if after.sensitivity is standing.sensitivity else _STRICTER
 
 
 def _says_the_same(one: Memory, other: Memory) -> bool:

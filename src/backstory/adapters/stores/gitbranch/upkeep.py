@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -92,6 +93,7 @@ class GitUpkeep:
         that were added since are gone from the store, not from the ref's past."""
         from backstory.adapters.stores.gitbranch.restoring import adapting
         from backstory.adapters.stores.sqlite.copies import restore
+        from backstory.adapters.stores.sqlite.opening import open_to_look
         from backstory.adapters.stores.sqlite.store import _prepare
 
         connection = self._connection
@@ -100,7 +102,7 @@ class GitUpkeep:
         def work() -> Restored:
             git = Git(connection.git.folder)
             with closing(Reader(git)) as reader:
-                return restore(
+                restored = restore(
                     connection.path,
                     source,
                     stamp=datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S"),
@@ -109,6 +111,8 @@ class GitUpkeep:
                     patience=self._patience,
                     adapt=adapting(Reference(git, reader, connection.reference.name), connection.alias),
                 )
+            with closing(open_to_look(connection.path)) as raw:
+                return replace(restored, unshared=index.count_unshared(raw))
 
         return await run_blocking(work)
 

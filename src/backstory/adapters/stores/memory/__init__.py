@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
+from backstory.adapters.stores.memory.digests import InMemoryDigests
 from backstory.adapters.stores.memory.evidence import InMemoryEvidenceIndex
 from backstory.adapters.stores.memory.ledger import InMemoryLedger
 from backstory.adapters.stores.memory.memories import InMemoryMemories
@@ -27,5 +28,6 @@ def open_memory_store() -> Backend:
         evidence=InMemoryEvidenceIndex(conversations),
         projects=projects,
         ledger=InMemoryLedger(),
+        digests=InMemoryDigests(),
         upkeep=InMemoryUpkeep(memories, conversations, projects),
     )

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Session
+from backstory.domain.conversation import BlobHash, FrozenBlock, FrozenSnapshot, Message, Part, Session
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
+from backstory.errors import InputError
+from backstory.ports.conversation import MessageCount, Pruned
+
+if TYPE_CHECKING:
+    from backstory.domain.blob import Blob
 
 
 class InMemoryConversations:
@@ -16,7 +22,8 @@ class InMemoryConversations:
     def __init__(self) -> None:
         self._sessions: dict[SessionId, Session] = {}
         self._messages: dict[MessageId, Message] = {}
-        self._parts: dict[PartId, tuple[MessageId, Part]] = {}
+        self._parts: dict[PartId, tuple[MessageId, SessionId, Part]] = {}
+        self._blobs: dict[BlobHash, Blob] = {}
         self._blocks: dict[MessageId, FrozenBlock] = {}
         self._snapshots: dict[SessionId, FrozenSnapshot] = {}
 
@@ -42,9 +49,11 @@ class InMemoryConversations:
         meant.sort(key=lambda session: session.updated_at, reverse=True)
         return meant[:limit]
 
-    async def put_messages(self, messages: Sequence[Message]) -> None:
+    async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
+        self._keep([part for message in messages for part in message.parts], blobs)
         for message in messages:
             self._put_message(message)
+        self._drop_lone_blobs()
 
     def _put_message(self, message: Message) -> None:
         known = self._messages.get(message.id)
@@ -59,10 +68,26 @@ class InMemoryConversations:
             )
         self._messages[message.id] = kept
         for part in message.parts:
-            self._parts[part.id] = (message.id, part)
+            self._parts[part.id] = (message.id, message.session, part)
 
-    async def put_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
-        self._parts[part.id] = (message, part)
+    async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
+        self._keep([part], blobs)
+        self._parts[part.id] = (message, session, part)
+        self._drop_lone_blobs()
+
+    def _keep(self, parts: Sequence[Part], blobs: Sequence[Blob]) -> None:
+        """Add contents, once each. Raises InputError, and adds none, when one that a part refers to is missing."""
+        known = self._blobs | {blob.hash: blob for blob in blobs}
+        for part in parts:
+            for ref in part.blobs:
+                if ref.hash not in known:
+                    message = f"part {part.id} refers to blob {ref.hash}, which is neither given nor kept"
+                    raise InputError(message, field="blobs")
+        self._blobs = known
+
+    def _drop_lone_blobs(self) -> None:
+        referred = {ref.hash for _, _, part in self._parts.values() for ref in part.blobs}
+        self._blobs = {name: blob for name, blob in self._blobs.items() if name in referred}
 
     async def mark_removed(self, message: MessageId, *, at: datetime) -> None:
         known = self._messages.get(message)
@@ -71,6 +96,7 @@ class InMemoryConversations:
 
     async def remove_part(self, part: PartId) -> None:
         self._parts.pop(part, None)
+        self._drop_lone_blobs()
 
     async def messages(self, session_id: SessionId, *, limit: int = 1000, offset: int = 0) -> list[Message]:
         meant = [message for message in self._messages.values() if message.session == session_id]
@@ -91,8 +117,71 @@ class InMemoryConversations:
         found = (self._messages[message] for message in dict.fromkeys(messages) if message in self._messages)
         return [replace(message, parts=self._parts_of(message.id)) for message in found]
 
+    async def blob(self, name: BlobHash) -> Blob | None:
+        return self._blobs.get(name)
+
+    def blobs_kept(self) -> list[Blob]:
+        """All contents; for the upkeep beside this."""
+        return list(self._blobs.values())
+
+    async def message_ids(self, session_id: SessionId) -> list[MessageId]:
+        return [message.id for message in await self.messages(session_id, limit=len(self._messages))]
+
+    async def message_counts(self) -> Mapping[SessionId, MessageCount]:
+        of_session: dict[SessionId, list[Message]] = {}
+        for message in self._messages.values():
+            of_session.setdefault(message.session, []).append(message)
+        return {
+            session: MessageCount(
+                messages=len(messages),
+                removed=sum(message.removed_at is not None for message in messages),
+                first_at=min(message.created_at for message in messages),
+                last_at=max(message.created_at for message in messages),
+            )
+            for session, messages in of_session.items()
+        }
+
     async def count_messages(self) -> int:
         return len(self._messages)
+
+    async def expired(self, before: datetime) -> Pruned:
+        copy = InMemoryConversations()
+        for name, value in vars(self).items():
+            setattr(copy, name, dict(value))
+        return await copy.prune(before, limit=len(self._messages) + 1)
+
+    async def prune(self, before: datetime, *, limit: int) -> Pruned:
+        """Passages are cut at each search, so none is counted."""
+        sizes = self._sizes()
+        old = [message for message in self._messages.values() if message.created_at < before]
+        gone = {message.id for message in sorted(old, key=lambda message: (message.created_at, message.id))[:limit]}
+        self._messages = {name: message for name, message in self._messages.items() if name not in gone}
+        self._parts = {name: told for name, told in self._parts.items() if told[0] not in gone}
+        self._blocks = {name: block for name, block in self._blocks.items() if name not in gone}
+        if len(gone) < limit:
+            self._remove_empty(before)
+        self._drop_lone_blobs()
+        return Pruned(**{name: size - self._sizes()[name] for name, size in sizes.items()})
+
+    def _remove_empty(self, before: datetime) -> None:
+        alive = {message.session for message in self._messages.values()}
+        gone = {key for key, known in self._sessions.items() if known.updated_at < before and key not in alive}
+        self._sessions = {key: known for key, known in self._sessions.items() if key not in gone}
+        self._snapshots = {key: known for key, known in self._snapshots.items() if key not in gone}
+        self._parts = {name: told for name, told in self._parts.items() if told[1] not in gone}
+        self._blocks = {
+            name: block for name, block in self._blocks.items() if name in self._messages or block.created_at >= before
+        }
+
+    def _sizes(self) -> dict[str, int]:
+        return {
+            "sessions": len(self._sessions),
+            "messages": len(self._messages),
+            "parts": len(self._parts),
+            "blobs": len(self._blobs),
+            "blob_bytes": sum(blob.size for blob in self._blobs.values()),
+            "blocks": len(self._blocks) + len(self._snapshots),
+        }
 
     async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
         return self._blocks.setdefault(block.message, block)
@@ -153,5 +242,5 @@ class InMemoryConversations:
         return session is not None and session.project == project
 
     def _parts_of(self, message: MessageId) -> tuple[Part, ...]:
-        parts = [part for owner, part in self._parts.values() if owner == message]
+        parts = [part for owner, _, part in self._parts.values() if owner == message]
         return tuple(sorted(parts, key=lambda part: part.id))

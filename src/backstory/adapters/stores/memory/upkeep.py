@@ -44,4 +44,5 @@ class InMemoryUpkeep:
             memories=list(self._memories.rows.values()),
             projects=await self._projects.projects(),
             messages=self._conversations.told(),
+            blobs=self._conversations.blobs_kept(),
         )

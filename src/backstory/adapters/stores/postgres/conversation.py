@@ -1,42 +1,42 @@
-"""Sessions, messages, parts and frozen texts in Postgres."""
+"""Sessions, messages and parts in Postgres."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from backstory.adapters.stores.postgres.blobs import put_blobs, read_blob, refer, refs_of_messages
 from backstory.adapters.stores.postgres.connection import Connection
+from backstory.adapters.stores.postgres.frozen_texts import PostgresFrozenTexts
 from backstory.adapters.stores.postgres.passages import index_told, lock_evidence, unindex
 from backstory.adapters.stores.postgres.storable import storable
 from backstory.adapters.stores.postgres.tenancy import TENANT
-from backstory.adapters.stores.sqlite.rows import dump, from_us, from_us_or_none, to_us, to_us_or_none
-from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Role, Session, ShownMemory
+from backstory.adapters.stores.sqlite.rows import from_us, from_us_or_none, to_us, to_us_or_none
+from backstory.domain.conversation import BlobHash, Message, Part, Role, Session
 from backstory.domain.evidence_passages import PassageLimits
-from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
+from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
+from backstory.ports.conversation import MessageCount, Pruned
+
+if TYPE_CHECKING:
+    from backstory.domain.blob import Blob
 
 _Raw = psycopg.Connection[Any]  # Any: rows hold whatever a statement selects
-T = TypeVar("T")
 
 _SESSION = "id, project, host, directory, parent, title, created_us, updated_us, deleted_us"
 _MESSAGE = "id, session, role, agent, model, created_us, completed_us, removed_us"
 _PART = "id, message, session, kind, text, tool, synthetic, detail"
-_BLOCK = "message, session, text, shown, silent, created_us"
 
 
-class PostgresConversations:
+class PostgresConversations(PostgresFrozenTexts):
     """The ConversationStore over one pool of connections. Each write keeps the passages of evidence in step."""
 
     def __init__(self, connection: Connection, limits: PassageLimits) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._limits = limits
-
-    async def _write(self, fn: Callable[[_Raw], T]) -> T:
-        """Every write here may run twice, so one whose outcome a lost connection left open is made again."""
-        return await self._connection.write(fn, again=fn)
 
     async def put_session(self, session: Session) -> None:
         statement = (
@@ -65,12 +65,13 @@ class PostgresConversations:
         rows = await self._connection.read(lambda raw: raw.execute(statement, (*parameters, limit)).fetchall())
         return [_session(row) for row in rows]
 
-    async def put_messages(self, messages: Sequence[Message]) -> None:
+    async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
         if not messages:
             return
 
         def work(raw: _Raw) -> None:
             lock_evidence(raw)
+            put_blobs(raw, blobs, [part for message in messages for part in message.parts])
             _put_messages(raw, messages)
             _put_parts(raw, [(part, m.id, m.session) for m in messages for part in m.parts])
             index_told(
@@ -83,9 +84,10 @@ class PostgresConversations:
 
         await self._write(work)
 
-    async def put_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
+    async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: _Raw) -> None:
             lock_evidence(raw)
+            put_blobs(raw, blobs, [part])
             _put_parts(raw, [(part, message, session)])
             index_told(raw, parts=storable(part.id), messages=(), limits=self._limits)
 
@@ -133,89 +135,42 @@ class PostgresConversations:
 
         return await self._connection.read(work)
 
+    async def blob(self, name: BlobHash) -> Blob | None:
+        return await self._connection.read(lambda raw: read_blob(raw, name))
+
+    async def message_ids(self, session_id: SessionId) -> list[MessageId]:
+        statement = f"SELECT id FROM messages WHERE tenant = {TENANT} AND session = %s ORDER BY created_us, id"
+        rows = await self._connection.read(lambda raw: raw.execute(statement, storable(session_id)).fetchall())
+        return [MessageId(name) for (name,) in rows]
+
+    async def message_counts(self) -> Mapping[SessionId, MessageCount]:
+        statement = (
+            "SELECT session, count(*), count(removed_us), min(created_us), max(created_us) FROM messages "
+            f"WHERE tenant = {TENANT} GROUP BY session"
+        )
+        rows = await self._connection.read(lambda raw: raw.execute(statement).fetchall())
+        return {
+            SessionId(name): MessageCount(
+                messages=count, removed=removed, first_at=from_us(first), last_at=from_us(last)
+            )
+            for name, count, removed, first, last in rows
+        }
+
     async def count_messages(self) -> int:
         statement = f"SELECT count(*) FROM messages WHERE tenant = {TENANT}"
         row = await self._connection.read(lambda raw: raw.execute(statement).fetchone())
         return 0 if row is None else int(row[0])
 
-    async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
-        row = storable(
-            block.message, block.session, block.text, _dump_shown(block.shown), block.silent_because,
-            to_us(block.created_at),
-        )  # fmt: skip
+    async def expired(self, before: datetime) -> Pruned:
+        from backstory.adapters.stores.postgres.retention import expired
 
-        def work(raw: _Raw) -> FrozenBlock:
-            raw.execute(
-                f"INSERT INTO recall_blocks ({_BLOCK}) VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", row
-            )
-            return _blocks(raw, row[:1])[0]
+        return await self._connection.read(lambda raw: expired(raw, to_us(before)))
 
-        return await self._write(work)
+    async def prune(self, before: datetime, *, limit: int) -> Pruned:
+        """As the port says; what was removed by a try whose outcome was lost is not counted."""
+        from backstory.adapters.stores.postgres.retention import prune
 
-    async def withdraw_block(self, message: MessageId, *, because: str) -> None:
-        statement = (
-            f"UPDATE recall_blocks SET text = '', shown = '[]', silent = %s WHERE tenant = {TENANT} AND message = %s"
-        )
-        await self._write(lambda raw: raw.execute(statement, storable(because, message)))
-
-    async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:
-        wanted = storable(*messages)
-        found = {block.message: block for block in await self._connection.read(lambda raw: _blocks(raw, wanted))}
-        return {message: found[stored] for message, stored in zip(messages, wanted, strict=True) if stored in found}
-
-    async def recent_blocks(
-        self,
-        *,
-        session: SessionId | None = None,
-        project: ProjectId | None = None,
-        showing: MemoryId | None = None,
-        limit: int = 20,
-    ) -> list[FrozenBlock]:
-        conditions = {
-            "session = %s": session,
-            f"session IN (SELECT id FROM sessions WHERE tenant = {TENANT} AND project = %s)": project,
-            f"message IN (SELECT message FROM recall_block_memories WHERE tenant = {TENANT} AND memory = %s)": showing,
-        }
-        held = {condition: value for condition, value in conditions.items() if value is not None}
-        statement = (
-            f"SELECT {_BLOCK} FROM recall_blocks WHERE {' AND '.join([f'tenant = {TENANT}', *held])} "
-            "ORDER BY created_us DESC, message DESC LIMIT %s"
-        )
-        parameters = storable(*held.values(), limit)
-        rows = await self._connection.read(lambda raw: raw.execute(statement, parameters).fetchall())
-        return [_block(row) for row in rows]
-
-    async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:
-        row = storable(snapshot.session, snapshot.text, dump(list(snapshot.shown)), to_us(snapshot.created_at))
-        statement = (
-            "INSERT INTO snapshots (session, text, shown, created_us) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
-        )
-
-        def work(raw: _Raw) -> FrozenSnapshot:
-            raw.execute(statement, row)
-            stored = _snapshot(raw, snapshot.session)
-            assert stored is not None
-            return stored
-
-        return await self._write(work)
-
-    async def snapshot(self, session_id: SessionId) -> FrozenSnapshot | None:
-        return await self._connection.read(lambda raw: _snapshot(raw, session_id))
-
-    async def thaw_snapshot(self, session_id: SessionId) -> None:
-        statement = f"DELETE FROM snapshots WHERE tenant = {TENANT} AND session = %s"
-        await self._write(lambda raw: raw.execute(statement, storable(session_id)))
-
-
-def withdraw_showing(raw: _Raw, memories: Sequence[MemoryId], *, because: str) -> None:
-    """Empty every frozen block that shows one of the memories, and let go of every snapshot that does."""
-    wanted = list(memories)
-    raw.execute(
-        f"UPDATE recall_blocks SET text = '', silent = %s WHERE tenant = {TENANT} AND text <> '' AND message IN ("
-        f"SELECT message FROM recall_block_memories WHERE tenant = {TENANT} AND memory = ANY(%s))",
-        (because, wanted),
-    )
-    raw.execute(f"DELETE FROM snapshots WHERE tenant = {TENANT} AND shown ?| %s", (wanted,))
+        return await self._write(lambda raw: prune(raw, to_us(before), limit))
 
 
 def _put_messages(raw: _Raw, messages: Sequence[Message]) -> None:
@@ -251,15 +206,20 @@ def _put_parts(raw: _Raw, parts: Sequence[tuple[Part, MessageId, SessionId]]) ->
             for part, message, session in parts
         ],
     )
+    refer(raw, [part for part, _, _ in parts])
 
 
 def _parts_of(raw: _Raw, messages: Sequence[str]) -> defaultdict[str, list[Part]]:
     parts: defaultdict[str, list[Part]] = defaultdict(list)
+    refs = refs_of_messages(raw, messages)
     statement = f"SELECT {_PART} FROM parts WHERE tenant = {TENANT} AND message = ANY(%s) ORDER BY message, id"
-    for part_id, message, _, kind, text, tool, synthetic, detail in raw.execute(statement, (list(messages),)):
+    for name, message, _, kind, text, tool, synthetic, detail in raw.execute(statement, (list(messages),)):
         parts[message].append(
-            Part(id=PartId(part_id), kind=kind, text=text, tool=tool, synthetic=bool(synthetic), detail=detail)
-        )
+            Part(
+                id=PartId(name), kind=kind, text=text, tool=tool, synthetic=bool(synthetic), detail=detail,
+                blobs=refs[name],
+            )
+        )  # fmt: skip
     return parts
 
 
@@ -291,40 +251,3 @@ def _message(row: Sequence[Any], parts: tuple[Part, ...]) -> Message:
         removed_at=from_us_or_none(removed),
         parts=parts,
     )
-
-
-def _dump_shown(shown: Sequence[ShownMemory]) -> str:
-    return dump(
-        [
-            {"memory": item.memory, "n": item.n, "score": item.score, "reason": storable(item.reason)[0]}
-            for item in shown
-        ]
-    )
-
-
-def _blocks(raw: _Raw, messages: Sequence[str]) -> list[FrozenBlock]:
-    statement = f"SELECT {_BLOCK} FROM recall_blocks WHERE tenant = {TENANT} AND message = ANY(%s)"
-    rows = raw.execute(statement, (list(messages),))
-    return [_block(row) for row in rows]
-
-
-def _block(row: Sequence[Any]) -> FrozenBlock:
-    message, session, text, shown, silent, created = row
-    return FrozenBlock(
-        message=MessageId(message),
-        session=SessionId(session),
-        text=text,
-        shown=tuple(ShownMemory(**item) for item in shown),
-        silent_because=silent,
-        created_at=from_us(created),
-    )
-
-
-def _snapshot(raw: _Raw, session_id: SessionId) -> FrozenSnapshot | None:
-    statement = f"SELECT text, shown, created_us FROM snapshots WHERE tenant = {TENANT} AND session = %s"
-    row = raw.execute(statement, storable(session_id)).fetchone()
-    if row is None:
-        return None
-    text, shown, created = row
-    shown_ids = tuple(MemoryId(item) for item in shown)
-    return FrozenSnapshot(session=session_id, text=text, shown=shown_ids, created_at=from_us(created))

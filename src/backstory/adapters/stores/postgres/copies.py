@@ -104,7 +104,7 @@ def _write(raw: Raw, target: Path, *, location: str, overwrite: bool) -> None:
 def _copy_all(raw: Raw, file: sqlite3.Connection) -> None:
     for table in TABLES:
         statement = f"SELECT {table.read} FROM {table.name} WHERE tenant = {TENANT} ORDER BY {table.key}"
-        _copy(raw, file, f"{table.name} ({table.names})", statement)
+        _copy(raw, file, f"{table.name} ({table.names})", statement, at_once=table.at_once)
     _copy_passages(raw, file)
     reindex_if_stale(file)
     given = raw.execute(f"SELECT last_n FROM tenants WHERE tenant = {TENANT}").fetchone() or (0,)
@@ -112,8 +112,8 @@ def _copy_all(raw: Raw, file: sqlite3.Connection) -> None:
     file.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('memories', ?)", given)
 
 
-def _copy(raw: Raw, file: sqlite3.Connection, into: str, statement: str) -> None:
-    for rows in rows_of(raw, statement):
+def _copy(raw: Raw, file: sqlite3.Connection, into: str, statement: str, *, at_once: int = 500) -> None:
+    for rows in rows_of(raw, statement, at_once=at_once):
         marks = ", ".join("?" * len(rows[0]))
         file.executemany(f"INSERT INTO {into} VALUES ({marks})", rows)
 

@@ -78,11 +78,11 @@ def has_vector(raw: Raw) -> bool:
     return row is not None and bool(row[0])
 
 
-def rows_of(raw: Raw, statement: str, *parameters: object) -> Iterator[list[Any]]:
+def rows_of(raw: Raw, statement: str, *parameters: object, at_once: int = _AT_ONCE) -> Iterator[list[Any]]:
     """The rows of a statement, some at a time, so that a large table never is in this process as a whole."""
     with raw.cursor(name=f"rows_{next(_NAMES)}") as cursor:
         cursor.execute(statement, parameters or None)
-        while some := cursor.fetchmany(_AT_ONCE):
+        while some := cursor.fetchmany(at_once):
             yield some
 
 

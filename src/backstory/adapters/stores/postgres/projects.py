@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 
+from backstory.adapters.stores.postgres.commits import change_by_id, commit_change
 from backstory.adapters.stores.postgres.connection import Connection
-from backstory.adapters.stores.postgres.memories import change_by_id, commit_change
 from backstory.adapters.stores.postgres.project_moves import note_move, pass_on
 from backstory.adapters.stores.postgres.tenancy import TENANT, lock_tenant
 from backstory.adapters.stores.postgres.texts import check_storable

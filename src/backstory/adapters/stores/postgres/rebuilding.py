@@ -9,12 +9,15 @@ from functools import partial
 from typing import TypeVar
 
 from backstory.adapters.stores.postgres.connection import Connection
-from backstory.adapters.stores.postgres.conversation import withdraw_showing
+from backstory.adapters.stores.postgres.digests import mend_digests
+from backstory.adapters.stores.postgres.frozen_texts import withdraw_showing
 from backstory.adapters.stores.postgres.looking import LONG, Raw
 from backstory.adapters.stores.postgres.passages import index_session, lock_evidence, mark_current
 from backstory.adapters.stores.postgres.tenancy import TENANT, lock_tenant
 from backstory.adapters.stores.postgres.verified_evidence import (
     HIDDEN,
+    LONE_BLOBS,
+    LONE_REFS,
     NOTED,
     PASSAGE_SUMS,
     SHOWN_BY_BLOCKS,
@@ -51,6 +54,7 @@ async def rebuild(connection: Connection, limits: PassageLimits, progress: Progr
     corrected = await _rebuild_memories(connection, done)
     corrected += await _rebuild_passages(connection, limits, done)
     corrected += await _settle(connection)
+    corrected += await mend_digests(connection)
     return Rebuilt(
         memories=await connection.read(_counting("memories")),
         passages=await connection.read(_counting("passages")),
@@ -181,6 +185,7 @@ async def _settle(connection: Connection) -> int:
         wrong += await _write(connection, _count_terms)
     wrong += await _write(connection, _sum_up)
     wrong += await _write(connection, _drop_unfit)
+    wrong += await _write(connection, _drop_loose_blobs)
     if connection.has_vector:
         for table in MISSING_TWINS:
             wrong += await _settle_twins(connection, table)
@@ -234,6 +239,12 @@ def _drop_unfit(raw: Raw) -> int:
         lost = f"NOT EXISTS (SELECT 1 FROM {rows} r WHERE r.tenant = v.tenant AND r.n = v.n)"
         wrong += raw.execute(f"DELETE FROM {vectors} v WHERE tenant = {TENANT} AND ({UNFIT} OR {lost})").rowcount
     return wrong
+
+
+def _drop_loose_blobs(raw: Raw) -> int:
+    lock_evidence(raw)
+    wrong = raw.execute(f"DELETE FROM part_blobs WHERE tenant = {TENANT} AND part IN ({LONE_REFS})").rowcount
+    return wrong + raw.execute(f"DELETE FROM blobs WHERE tenant = {TENANT} AND hash IN ({LONE_BLOBS})").rowcount
 
 
 async def _settle_twins(connection: Connection, table: str) -> int:

@@ -14,8 +14,11 @@ from backstory.adapters.stores.postgres.opening import Address
 from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.postgres.verification import check_present
 from backstory.adapters.stores.postgres.verified_memories import stored_memories
+from backstory.adapters.stores.sqlite.blobs import blob_from_row
 from backstory.adapters.stores.sqlite.rows import from_us, from_us_or_none, memory_from_image
-from backstory.domain.conversation import Message, Part, Role
+from backstory.adapters.stores.sqlite.verified_evidence import blob_trouble
+from backstory.domain.blob import Blob
+from backstory.domain.conversation import BlobHash, BlobRef, Message, Part, Role
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.memory import Memory
 from backstory.domain.project import Project
@@ -24,6 +27,11 @@ from backstory.ports.upkeep import Salvage
 
 # A page that cannot be read, a table that is gone: the rest may be whole.
 _LOST = (psycopg.DataError, psycopg.InternalError, psycopg.ProgrammingError)
+
+_REFS = (
+    "ARRAY(SELECT jsonb_build_array(r.hash, r.size, r.media_type) FROM part_blobs r "
+    "WHERE r.tenant = p.tenant AND r.part = p.id ORDER BY r.position)"
+)
 
 
 def salvage(address: Address, *, timeout: timedelta) -> Salvage:
@@ -34,8 +42,13 @@ def salvage(address: Address, *, timeout: timedelta) -> Salvage:
         memories = _all("memories", raw, lost, lambda: _memories(raw, lost))
         projects = _all("projects", raw, lost, lambda: _projects(raw))
         messages = _all("messages", raw, lost, lambda: _messages(raw, lost))
+        blobs = _all("blobs", raw, lost, lambda: _blobs(raw, lost))
     return Salvage(
-        memories=memories, projects={project.id: project for project in projects}, messages=messages, lost=lost
+        memories=memories,
+        projects={project.id: project for project in projects},
+        messages=messages,
+        blobs=blobs,
+        lost=lost,
     )
 
 
@@ -89,8 +102,9 @@ def _projects(raw: Raw) -> Iterator[Project]:
 
 
 def _messages(raw: Raw, lost: list[str]) -> Iterator[Message]:
+    refs = _REFS if _has_blobs(raw) else "ARRAY[]::text[]"
     parts = (
-        "ARRAY(SELECT jsonb_build_array(p.id, p.kind, p.text, p.tool, p.synthetic, p.detail) FROM parts p "
+        f"ARRAY(SELECT jsonb_build_array(p.id, p.kind, p.text, p.tool, p.synthetic, p.detail, {refs}) FROM parts p "
         "WHERE p.tenant = m.tenant AND p.message = m.id ORDER BY p.id)"
     )
     statement = (
@@ -116,8 +130,27 @@ def _message(row: Sequence[Any]) -> Message:
         created_at=from_us(created),
         completed_at=from_us_or_none(completed),
         removed_at=from_us_or_none(removed),
-        parts=tuple(
-            Part(id=PartId(part), kind=kind, text=text, tool=tool, synthetic=bool(synthetic), detail=detail)
-            for part, kind, text, tool, synthetic, detail in parts
-        ),
+        parts=tuple(_part(*part) for part in parts),
     )
+
+
+def _part(name: str, kind: str, text: str, tool: Any, synthetic: int, detail: Any, refs: Sequence[Any]) -> Part:
+    blobs = tuple(BlobRef(hash=BlobHash(key), size=size, media_type=media_type) for key, size, media_type in refs)
+    return Part(id=PartId(name), kind=kind, text=text, tool=tool, synthetic=bool(synthetic), detail=detail, blobs=blobs)
+
+
+def _has_blobs(raw: Raw) -> bool:
+    """False for a store of an older version, which kept everything in parts."""
+    return raw.execute("SELECT to_regclass('part_blobs') IS NOT NULL").fetchone() == (True,)
+
+
+def _blobs(raw: Raw, lost: list[str]) -> Iterator[Blob]:
+    if not _has_blobs(raw):
+        return
+    statement = f"SELECT hash, size, packing, packed FROM blobs WHERE tenant = {TENANT} ORDER BY hash"
+    for some in rows_of(raw, statement, at_once=8):
+        for row in some:
+            if (trouble := blob_trouble(row)) is None:
+                yield blob_from_row(row)
+            else:
+                lost.append(trouble)

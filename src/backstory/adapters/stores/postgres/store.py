@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from backstory.adapters.stores.postgres.connection import TIMEOUT, Connection
 from backstory.adapters.stores.postgres.conversation import PostgresConversations
+from backstory.adapters.stores.postgres.digests import PostgresDigests
 from backstory.adapters.stores.postgres.evidence import PostgresEvidenceIndex
 from backstory.adapters.stores.postgres.ledger import PostgresLedger
 from backstory.adapters.stores.postgres.memories import PostgresMemories
@@ -52,6 +53,7 @@ def open_postgres(
         evidence=PostgresEvidenceIndex(connection, limits),
         projects=PostgresProjects(connection),
         ledger=PostgresLedger(connection),
+        digests=PostgresDigests(connection),
         upkeep=PostgresUpkeep(
             connection,
             limits,

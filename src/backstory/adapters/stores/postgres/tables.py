@@ -32,6 +32,8 @@ class Table:
     name: str
     columns: Mapping[str, str]
     key: str
+    at_once: int = 500
+    """Rows that are read together; few, where one may be large."""
 
     @property
     def names(self) -> str:
@@ -146,6 +148,12 @@ TABLES = (
         columns=_columns(text="id message session kind text tool detail", smallint="synthetic"),
         key="id",
     ),
+    Table(name="blobs", columns=_columns(text="hash packing", bigint="size", bytea="packed"), key="hash", at_once=8),
+    Table(
+        name="part_blobs",
+        columns=_columns(text="part hash media_type", int="position", bigint="size"),
+        key="part, position",
+    ),
     Table(
         name="recall_blocks",
         columns=_columns(text="message session text silent", jsonb="shown", bigint="created_us"),
@@ -161,6 +169,27 @@ TABLES = (
             smallint="estimated",
         ),
         key="id",
+    ),
+    Table(
+        name="digests",
+        columns=_columns(
+            text="session strategy shown_for shown_task shown_response current_task suggested_response system_prompt "
+            "lease_token problem last_cycle",
+            bigint="revision lease_until_us attempts not_before_us last_cycle_us updated_us",
+            smallint="due forced",
+            json="shown",
+        ),
+        key="session",
+    ),
+    Table(
+        name="digest_pieces",
+        columns=_columns(
+            text="session id strategy text parent made_by prompt",
+            bigint="position level first_message last_message source_tokens created_us",
+            smallint="active",
+            json="sources children",
+        ),
+        key="session, position",
     ),
     Table(name="vectors", columns=_columns(bigint="n", text="model", int="dimension", bytea="vector words"), key="seq"),
 )

@@ -61,13 +61,18 @@ class PostgresUpkeep:
     async def restore(self, source: Path) -> Restored:
         """As the port says. The replaced rows are kept as a file beside ``source``."""
         from backstory.adapters.stores.postgres.copies import checked_backup, replacing
+        from backstory.adapters.stores.postgres.importing import drop_indexes, settle
 
         stamp = datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
         connection = self._making()
         opened = checked_backup(source, limits=self._limits)
         copy = await run_blocking(opened.__enter__)
         try:
-            return await connection.write(replacing(copy, source, stamp=stamp, location=self._address.location))
+            await drop_indexes(connection)
+            try:
+                return await connection.write(replacing(copy, source, stamp=stamp, location=self._address.location))
+            finally:
+                await settle(connection)
         finally:
             await run_blocking(lambda: opened.__exit__(None, None, None))
             await connection.close()

@@ -8,7 +8,13 @@ from backstory.adapters.stores.postgres.looking import Look, Raw, Rule, rows_of
 from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.postgres.verified_memories import orphans
 from backstory.adapters.stores.sqlite.rows import from_us
-from backstory.adapters.stores.sqlite.verified_evidence import is_list_of_texts, is_message_read, is_shown, is_time
+from backstory.adapters.stores.sqlite.verified_evidence import (
+    blob_trouble,
+    is_list_of_texts,
+    is_message_read,
+    is_shown,
+    is_time,
+)
 from backstory.domain.conversation import Part, Role
 from backstory.domain.evidence_passages import indexed_text, passages_of
 from backstory.domain.ids import PartId
@@ -16,6 +22,7 @@ from backstory.domain.text import ANALYSER_VERSION, analyse
 from backstory.ports.upkeep import Invariant, Severity
 
 _SESSIONS_SAMPLED = 20  # the latest ones, without ``full``
+_BLOBS_SAMPLED = 20  # of up to a megabyte each
 _MOST_PASSAGES = 5000  # whose every term is counted without ``full``
 
 HIDDEN = f"SELECT id FROM memories WHERE tenant = {TENANT} AND (state = 'deleted' OR sensitivity <> 'normal')"
@@ -37,6 +44,20 @@ WRONG_TERMS = (
 """The passages that the index has other terms of than they hold; also those that are no more."""
 
 
+MISSING_BLOBS = (
+    f"SELECT DISTINCT part, hash FROM part_blobs r WHERE tenant = {TENANT} "
+    "AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.tenant = r.tenant AND b.hash = r.hash)"
+)
+LONE_BLOBS = (
+    f"SELECT hash FROM blobs b WHERE tenant = {TENANT} "
+    "AND NOT EXISTS (SELECT 1 FROM part_blobs r WHERE r.tenant = b.tenant AND r.hash = b.hash)"
+)
+LONE_REFS = (
+    f"SELECT DISTINCT part FROM part_blobs r WHERE tenant = {TENANT} "
+    "AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.tenant = r.tenant AND p.id = r.part)"
+)
+
+
 def _evidence(look: Look) -> Iterator[str]:
     messages = f"SELECT id, role, created_us, session FROM messages WHERE tenant = {TENANT}"
     for some in rows_of(look.raw, messages):
@@ -56,6 +77,26 @@ def _evidence(look: Look) -> Iterator[str]:
         for session, shown in some:
             if not is_list_of_texts(shown):
                 yield f"snapshot of session {session}: what it shows cannot be read"
+    yield from _blobs(look)
+
+
+def _blobs(look: Look) -> Iterator[str]:
+    for part, name in look.raw.execute(MISSING_BLOBS).fetchall():
+        yield f"part {part}: its blob {name} is missing"
+    some = "" if look.full else f"LIMIT {_BLOBS_SAMPLED}"
+    statement = f"SELECT hash, size, packing, packed FROM blobs WHERE tenant = {TENANT} {some}"
+    for rows in rows_of(look.raw, statement, at_once=8):
+        for row in rows:
+            if trouble := blob_trouble(row):
+                yield trouble
+
+
+def _loose_blobs(look: Look) -> Iterator[str]:
+    """Nothing is kept that no part refers to."""
+    for (name,) in look.raw.execute(LONE_BLOBS).fetchall():
+        yield f"blob {name}: no part refers to it"
+    for (part,) in look.raw.execute(LONE_REFS).fetchall():
+        yield f"part_blobs of {part}: there is no such part"
 
 
 def _withheld(look: Look) -> Iterator[str]:
@@ -142,6 +183,7 @@ def _stored(raw: Raw, session: str) -> _Passages:
 
 EVIDENCE_RULES = (
     Rule(invariant=Invariant.EVIDENCE, severity=Severity.DAMAGE, check=_evidence),
+    Rule(invariant=Invariant.EVIDENCE, severity=Severity.OUT_OF_STEP, check=_loose_blobs),
     Rule(invariant=Invariant.WITHHELD, severity=Severity.OUT_OF_STEP, check=_withheld),
     Rule(invariant=Invariant.PASSAGES, severity=Severity.OUT_OF_STEP, check=_passages),
     Rule(invariant=Invariant.SHOWINGS, severity=Severity.OUT_OF_STEP, check=_showings),

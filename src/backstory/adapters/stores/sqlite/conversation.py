@@ -1,32 +1,36 @@
-"""Sessions, messages, parts and frozen texts in SQLite."""
+"""Sessions, messages and parts in SQLite."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from backstory.adapters.stores.sqlite.blobs import put_blobs, read_blob, refer, refs_of_message
 from backstory.adapters.stores.sqlite.connection import Connection
-from backstory.adapters.stores.sqlite.filters import Where
+from backstory.adapters.stores.sqlite.frozen_texts import SqliteFrozenTexts
 from backstory.adapters.stores.sqlite.passages import index_message, index_part, unindex
-from backstory.adapters.stores.sqlite.rows import dump, from_us, from_us_or_none, to_us, to_us_or_none
-from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Role, Session, ShownMemory
+from backstory.adapters.stores.sqlite.rows import from_us, from_us_or_none, to_us, to_us_or_none
+from backstory.domain.conversation import BlobHash, Message, Part, Role, Session
 from backstory.domain.evidence_passages import PassageLimits
-from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
+from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
+from backstory.ports.conversation import MessageCount, Pruned
+
+if TYPE_CHECKING:
+    from backstory.domain.blob import Blob
 
 _SESSION = "id, project, host, directory, parent, title, created_us, updated_us, deleted_us"
 _MESSAGE = "id, session, role, agent, model, created_us, completed_us, removed_us"
 _PART = "id, message, session, kind, text, tool, synthetic, detail"
-_BLOCK = "message, session, text, shown, silent, created_us"
 
 
-class SqliteConversations:
+class SqliteConversations(SqliteFrozenTexts):
     """The ConversationStore over one connection. Each write keeps the passages of evidence in step."""
 
     def __init__(self, connection: Connection, limits: PassageLimits) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._limits = limits
 
     async def put_session(self, session: Session) -> None:
@@ -54,15 +58,17 @@ class SqliteConversations:
         rows = await self._connection.read(lambda raw: raw.execute(statement, (project, project, limit)).fetchall())
         return [_session(row) for row in rows]
 
-    async def put_messages(self, messages: Sequence[Message]) -> None:
+    async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: sqlite3.Connection) -> None:
+            put_blobs(raw, blobs, [part for message in messages for part in message.parts])
             for message in messages:
                 _put_message(raw, message, self._limits)
 
         await self._connection.write(work)
 
-    async def put_part(self, part: Part, *, message: MessageId, session: SessionId) -> None:
+    async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: sqlite3.Connection) -> None:
+            put_blobs(raw, blobs, [part])
             _put_part(raw, part, message, session)
             index_part(raw, part.id, self._limits)
 
@@ -104,90 +110,38 @@ class SqliteConversations:
 
         return await self._connection.read(work)
 
+    async def blob(self, name: BlobHash) -> Blob | None:
+        return await self._connection.read(lambda raw: read_blob(raw, name))
+
+    async def message_ids(self, session_id: SessionId) -> list[MessageId]:
+        statement = "SELECT id FROM messages WHERE session = ? ORDER BY created_us, id"
+        rows = await self._connection.read(lambda raw: raw.execute(statement, (session_id,)).fetchall())
+        return [MessageId(name) for (name,) in rows]
+
+    async def message_counts(self) -> Mapping[SessionId, MessageCount]:
+        columns = "session, count(*), count(removed_us), min(created_us), max(created_us)"
+        statement = f"SELECT {columns} FROM messages GROUP BY session"
+        rows = await self._connection.read(lambda raw: raw.execute(statement).fetchall())
+        return {
+            SessionId(name): MessageCount(
+                messages=count, removed=removed, first_at=from_us(first), last_at=from_us(last)
+            )
+            for name, count, removed, first, last in rows
+        }
+
     async def count_messages(self) -> int:
         statement = "SELECT count(*) FROM messages"
         return await self._connection.read(lambda raw: int(raw.execute(statement).fetchone()[0]))
 
-    async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
-        row = (
-            block.message, block.session, block.text, _dump_shown(block.shown), block.silent_because,
-            to_us(block.created_at),
-        )  # fmt: skip
+    async def expired(self, before: datetime) -> Pruned:
+        from backstory.adapters.stores.sqlite.retention import expired
 
-        def work(raw: sqlite3.Connection) -> FrozenBlock:
-            raw.execute(f"INSERT OR IGNORE INTO recall_blocks ({_BLOCK}) VALUES (?, ?, ?, ?, ?, ?)", row)
-            stored = raw.execute(f"SELECT {_BLOCK} FROM recall_blocks WHERE message = ?", (block.message,)).fetchone()
-            return _block(stored)
+        return await self._connection.read(lambda raw: expired(raw, to_us(before)))
 
-        return await self._connection.write(work)
+    async def prune(self, before: datetime, *, limit: int) -> Pruned:
+        from backstory.adapters.stores.sqlite.retention import prune
 
-    async def withdraw_block(self, message: MessageId, *, because: str) -> None:
-        statement = "UPDATE recall_blocks SET text = '', shown = '[]', silent = ? WHERE message = ?"
-        await self._connection.write(lambda raw: raw.execute(statement, (because, message)))
-
-    async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:
-        statement = f"SELECT {_BLOCK} FROM recall_blocks WHERE message = ?"
-
-        def work(raw: sqlite3.Connection) -> dict[MessageId, FrozenBlock]:
-            rows = (raw.execute(statement, (message,)).fetchone() for message in messages)
-            return {MessageId(row[0]): _block(row) for row in rows if row is not None}
-
-        return await self._connection.read(work)
-
-    async def recent_blocks(
-        self,
-        *,
-        session: SessionId | None = None,
-        project: ProjectId | None = None,
-        showing: MemoryId | None = None,
-        limit: int = 20,
-    ) -> list[FrozenBlock]:
-        clause = Where()
-        if session is not None:
-            clause.add("session = ?", session)
-        if project is not None:
-            clause.add("session IN (SELECT id FROM sessions WHERE project = ?)", project)
-        if showing is not None:
-            clause.add("message IN (SELECT message FROM recall_block_memories WHERE memory = ?)", showing)
-        statement = (
-            f"SELECT {_BLOCK} FROM recall_blocks WHERE {clause.sql} ORDER BY created_us DESC, message DESC LIMIT ?"
-        )
-        parameters = (*clause.parameters, limit)
-        rows = await self._connection.read(lambda raw: raw.execute(statement, parameters).fetchall())
-        return [_block(row) for row in rows]
-
-    async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:
-        row = (snapshot.session, snapshot.text, dump(list(snapshot.shown)), to_us(snapshot.created_at))
-
-        def work(raw: sqlite3.Connection) -> FrozenSnapshot:
-            raw.execute("INSERT OR IGNORE INTO snapshots (session, text, shown, created_us) VALUES (?, ?, ?, ?)", row)
-            stored = _snapshot(raw, snapshot.session)
-            assert stored is not None
-            return stored
-
-        return await self._connection.write(work)
-
-    async def snapshot(self, session_id: SessionId) -> FrozenSnapshot | None:
-        return await self._connection.read(lambda raw: _snapshot(raw, session_id))
-
-    async def thaw_snapshot(self, session_id: SessionId) -> None:
-        statement = "DELETE FROM snapshots WHERE session = ?"
-        await self._connection.write(lambda raw: raw.execute(statement, (session_id,)))
-
-
-def withdraw_showing(raw: sqlite3.Connection, memories: Sequence[MemoryId], *, because: str) -> None:
-    """Empty every frozen block that shows one of the memories, and let go of every snapshot that does."""
-    wanted = dump(list(memories))
-    raw.execute(
-        "UPDATE recall_blocks SET text = '', silent = ? WHERE text <> '' AND message IN ("
-        "SELECT message FROM recall_block_memories WHERE memory IN (SELECT value FROM json_each(?)))",
-        (because, wanted),
-    )
-    raw.execute(
-        "DELETE FROM snapshots WHERE EXISTS (SELECT 1 FROM json_each(snapshots.shown) item "
-        "WHERE item.value IN (SELECT value FROM json_each(?)))",
-        (wanted,),
-    )
+        return await self._connection.write(lambda raw: prune(raw, to_us(before), limit))
 
 
 def _put_message(raw: sqlite3.Connection, message: Message, limits: PassageLimits) -> None:
@@ -216,19 +170,26 @@ def _put_message(raw: sqlite3.Connection, message: Message, limits: PassageLimit
 
 
 def _put_part(raw: sqlite3.Connection, part: Part, message: MessageId, session: SessionId) -> None:
+    updates = ", ".join(f"{name} = excluded.{name}" for name in _PART.split(", ")[1:])
     raw.execute(
-        f"INSERT OR REPLACE INTO parts ({_PART}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO parts ({_PART}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET {updates}",
         (part.id, message, session, part.kind, part.text, part.tool, int(part.synthetic), part.detail),
     )
+    refer(raw, part)
 
 
 def _parts_of(raw: sqlite3.Connection, messages: Sequence[str]) -> defaultdict[str, list[Part]]:
     parts: defaultdict[str, list[Part]] = defaultdict(list)
     for message in messages:
+        refs = refs_of_message(raw, message)
         for row in raw.execute(f"SELECT {_PART} FROM parts WHERE message = ? ORDER BY id", (message,)):
+            name, _, _, kind, text, tool, synthetic, detail = row
             parts[message].append(
-                Part(id=PartId(row[0]), kind=row[3], text=row[4], tool=row[5], synthetic=bool(row[6]), detail=row[7])
-            )
+                Part(
+                    id=PartId(name), kind=kind, text=text, tool=tool, synthetic=bool(synthetic), detail=detail,
+                    blobs=refs[name],
+                )
+            )  # fmt: skip
     return parts
 
 
@@ -260,27 +221,3 @@ def _message(row: Sequence[object], parts: tuple[Part, ...]) -> Message:
         removed_at=from_us_or_none(None if removed is None else int(str(removed))),
         parts=parts,
     )
-
-
-def _dump_shown(shown: Sequence[ShownMemory]) -> str:
-    return dump([{"memory": item.memory, "n": item.n, "score": item.score, "reason": item.reason} for item in shown])
-
-
-def _block(row: Sequence[object]) -> FrozenBlock:
-    message, session, text, shown, silent, created = row
-    return FrozenBlock(
-        message=MessageId(str(message)),
-        session=SessionId(str(session)),
-        text=str(text),
-        shown=tuple(ShownMemory(**item) for item in json.loads(str(shown))),
-        silent_because=None if silent is None else str(silent),
-        created_at=from_us(int(str(created))),
-    )
-
-
-def _snapshot(raw: sqlite3.Connection, session_id: SessionId) -> FrozenSnapshot | None:
-    row = raw.execute("SELECT text, shown, created_us FROM snapshots WHERE session = ?", (session_id,)).fetchone()
-    if row is None:
-        return None
-    shown = tuple(MemoryId(item) for item in json.loads(row[1]))
-    return FrozenSnapshot(session=session_id, text=row[0], shown=shown, created_at=from_us(row[2]))

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backstory.adapters.stores.sqlite.connection import Connection
-from backstory.adapters.stores.sqlite.conversation import withdraw_showing
 from backstory.adapters.stores.sqlite.filters import Where, where, where_in_sight
+from backstory.adapters.stores.sqlite.frozen_texts import withdraw_showing
 from backstory.adapters.stores.sqlite.project_moves import take_back
 from backstory.adapters.stores.sqlite.rows import (
     COLUMNS,

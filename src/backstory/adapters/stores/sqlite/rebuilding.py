@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from backstory.adapters.stores.sqlite.connection import Connection
-from backstory.adapters.stores.sqlite.conversation import withdraw_showing
+from backstory.adapters.stores.sqlite.digests import mend_digests
+from backstory.adapters.stores.sqlite.frozen_texts import withdraw_showing
 from backstory.adapters.stores.sqlite.passages import index_session, mark_current
 from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
-from backstory.adapters.stores.sqlite.verified_evidence import SHOWN_BY_BLOCKS
+from backstory.adapters.stores.sqlite.verified_evidence import LONE_BLOBS, LONE_REFS, SHOWN_BY_BLOCKS
 from backstory.adapters.stores.sqlite.verified_memories import lookups_of, sums_of, unfit, words_of
 from backstory.adapters.stores.sqlite.words import index_words, unindex_words
 from backstory.domain.evidence_passages import PassageLimits
@@ -31,6 +32,7 @@ async def rebuild(connection: Connection, limits: PassageLimits, progress: Progr
     corrected = await _rebuild_memories(connection, done)
     passages = await _rebuild_passages(connection, limits, done)
     corrected += await connection.write(_settle)
+    corrected += await mend_digests(connection)
     memories = await connection.read(_counting("memories"))
     return Rebuilt(memories=memories, passages=passages, corrected=corrected)
 
@@ -135,6 +137,8 @@ def _settle(raw: sqlite3.Connection) -> int:
     for words, statistics in (("memory_words", "word_statistics"), ("passage_words", "passage_statistics")):
         wrong += _sum_up(raw, words, statistics)
     mark_current(raw)
+    wrong += raw.execute(f"DELETE FROM part_blobs WHERE part IN ({LONE_REFS})").rowcount
+    wrong += raw.execute(f"DELETE FROM blobs WHERE hash IN ({LONE_BLOBS})").rowcount
     return wrong + _note_showings(raw) + _withdraw_hidden(raw)
 
 

@@ -11,10 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from backstory.adapters.stores.sqlite.blobs import blob_from_row, refs_of_message
 from backstory.adapters.stores.sqlite.driver_errors import in_our_words
 from backstory.adapters.stores.sqlite.opening import check_identity, open_to_look
 from backstory.adapters.stores.sqlite.rows import COLUMNS, from_us, from_us_or_none, memory_from_image, memory_from_row
-from backstory.domain.conversation import Message, Part, Role
+from backstory.adapters.stores.sqlite.verified_evidence import blob_trouble
+from backstory.domain.blob import Blob
+from backstory.domain.conversation import BlobRef, Message, Part, Role
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.memory import Memory
 from backstory.domain.project import Project
@@ -22,6 +25,7 @@ from backstory.errors import StoreDamaged
 from backstory.ports.upkeep import Salvage
 
 _HEADER_BYTES = 100
+_FIRST_WITH_BLOBS = 8  # of the format's versions
 _FARTHEST = 1 << 40  # rows beyond an unreadable one are looked for in steps that double, up to this number
 
 _Row = tuple[Any, ...]  # Any: a damaged file may hold any value in any column
@@ -62,7 +66,8 @@ def _read(raw: sqlite3.Connection) -> Salvage:
         ProjectId(str(row[1])): Project(id=ProjectId(str(row[1])), name=str(row[2]), root=str(row[3]))
         for row in _rows(raw, "rowid, id, name, root", "projects", "rowid", lost)
     }
-    return Salvage(memories=memories, projects=projects, messages=list(_messages(raw, lost)), lost=lost)
+    messages = list(_messages(raw, lost))
+    return Salvage(memories=memories, projects=projects, messages=messages, blobs=list(_blobs(raw, lost)), lost=lost)
 
 
 def _rows(raw: sqlite3.Connection, columns: str, table: str, key: str, lost: list[str]) -> Iterator[_Row]:
@@ -152,8 +157,25 @@ def _message(row: _Row, parts: tuple[Part, ...]) -> Message:
 
 def _parts(raw: sqlite3.Connection, message: str) -> tuple[Part, ...]:
     columns = "id, kind, text, tool, synthetic, detail"
-    rows = raw.execute(f"SELECT {columns} FROM parts WHERE message = ? ORDER BY id", (message,))
+    rows = raw.execute(f"SELECT {columns} FROM parts WHERE message = ? ORDER BY id", (message,)).fetchall()
+    refs: dict[str, tuple[BlobRef, ...]] = {}
+    with contextlib.suppress(sqlite3.DatabaseError):  # a text without its blob is worth having
+        refs |= refs_of_message(raw, message)
     return tuple(
-        Part(id=PartId(part), kind=kind, text=text, tool=tool, synthetic=bool(synthetic), detail=detail)
+        Part(
+            id=PartId(part), kind=kind, text=text, tool=tool, synthetic=bool(synthetic), detail=detail,
+            blobs=refs.get(part, ()),
+        )
         for part, kind, text, tool, synthetic, detail in rows
-    )
+    )  # fmt: skip
+
+
+def _blobs(raw: sqlite3.Connection, lost: list[str]) -> Iterator[Blob]:
+    with contextlib.suppress(sqlite3.DatabaseError):
+        if raw.execute("PRAGMA user_version").fetchone()[0] < _FIRST_WITH_BLOBS:
+            return
+    for row in _rows(raw, "rowid, hash, size, packing, packed", "blobs", "rowid", lost):
+        if (trouble := blob_trouble(row[1:])) is None:
+            yield blob_from_row(row[1:])
+        else:
+            lost.append(trouble)

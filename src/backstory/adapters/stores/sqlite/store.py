@@ -9,6 +9,7 @@ from pathlib import Path
 
 from backstory.adapters.stores.sqlite.connection import BUSY_TIMEOUT, Connection
 from backstory.adapters.stores.sqlite.conversation import SqliteConversations
+from backstory.adapters.stores.sqlite.digests import SqliteDigests
 from backstory.adapters.stores.sqlite.evidence import SqliteEvidenceIndex
 from backstory.adapters.stores.sqlite.ledger import SqliteLedger
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
@@ -43,6 +44,7 @@ def open_sqlite(
         evidence=SqliteEvidenceIndex(connection, limits),
         projects=SqliteProjects(connection),
         ledger=SqliteLedger(connection),
+        digests=SqliteDigests(connection),
         upkeep=SqliteUpkeep(connection, limits, prepare=_prepare, patience=busy_timeout),
     )
 

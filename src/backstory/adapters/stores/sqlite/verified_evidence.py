@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from backstory.adapters.stores.sqlite.blobs import blob_from_row
 from backstory.adapters.stores.sqlite.looking import Look, Rule
 from backstory.adapters.stores.sqlite.rows import from_us
 from backstory.adapters.stores.sqlite.verified_memories import index_trouble, sums_trouble
@@ -16,6 +18,11 @@ from backstory.domain.text import ANALYSER_VERSION, analyse
 from backstory.ports.upkeep import Invariant, Severity
 
 _SESSIONS_SAMPLED = 20  # the latest ones, without ``full``
+_BLOBS_SAMPLED = 20  # the latest ones, of up to a megabyte each
+
+MISSING_BLOBS = "SELECT DISTINCT part, hash FROM part_blobs WHERE hash NOT IN (SELECT hash FROM blobs)"
+LONE_BLOBS = "SELECT hash FROM blobs WHERE hash NOT IN (SELECT hash FROM part_blobs)"
+LONE_REFS = "SELECT DISTINCT part FROM part_blobs WHERE part NOT IN (SELECT id FROM parts)"
 
 SHOWN_BY_BLOCKS = (
     "SELECT json_extract(item.value, '$.memory') AS memory, block.message AS message "
@@ -36,6 +43,35 @@ def _evidence(look: Look) -> Iterator[str]:
     for session, shown in look.raw.execute("SELECT session, shown FROM snapshots"):
         if not is_list_of_texts(shown):
             yield f"snapshot of session {session}: what it shows cannot be read"
+    yield from _blobs(look)
+
+
+def _blobs(look: Look) -> Iterator[str]:
+    for part, name in look.raw.execute(MISSING_BLOBS):
+        yield f"part {part}: its blob {name} is missing"
+    last = "" if look.full else f"ORDER BY rowid DESC LIMIT {_BLOBS_SAMPLED}"
+    for row in look.raw.execute(f"SELECT hash, size, packing, packed FROM blobs {last}"):
+        if trouble := blob_trouble(row):
+            yield trouble
+
+
+def blob_trouble(row: Sequence[Any]) -> str | None:  # Any: rows hold whatever a statement selects
+    """What is wrong with a blob, of which hash, size, packing and bytes are given."""
+    from backstory.domain.blob import content_of
+
+    try:
+        content_of(blob_from_row(row))
+    except (ValueError, TypeError) as error:
+        return f"blob {row[0]}: cannot be read: {error}"
+    return None
+
+
+def _loose_blobs(look: Look) -> Iterator[str]:
+    """Nothing is kept that no part refers to."""
+    for (name,) in look.raw.execute(LONE_BLOBS):
+        yield f"blob {name}: no part refers to it"
+    for (part,) in look.raw.execute(LONE_REFS):
+        yield f"part_blobs of {part}: there is no such part"
 
 
 def is_message_read(role: object, created: object) -> bool:
@@ -151,6 +187,7 @@ def _stored(raw: sqlite3.Connection, session: str) -> _Passages:
 
 EVIDENCE_RULES = (
     Rule(invariant=Invariant.EVIDENCE, severity=Severity.DAMAGE, check=_evidence),
+    Rule(invariant=Invariant.EVIDENCE, severity=Severity.OUT_OF_STEP, check=_loose_blobs),
     Rule(invariant=Invariant.WITHHELD, severity=Severity.OUT_OF_STEP, check=_withheld),
     Rule(invariant=Invariant.PASSAGES, severity=Severity.OUT_OF_STEP, check=_passages),
     Rule(invariant=Invariant.SHOWINGS, severity=Severity.OUT_OF_STEP, check=_showings),

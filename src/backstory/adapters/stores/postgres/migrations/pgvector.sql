@@ -104,6 +104,7 @@ DECLARE
         WHERE attrelid = 'embeddings'::regclass AND attname = 'embedding'
     );
     kind_name text := regexp_replace(kind, '^.*\.', '');
+    making text;
 BEGIN
     IF to_regclass(name) IS NOT NULL THEN
         RETURN true;
@@ -122,13 +123,18 @@ BEGIN
     IF pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB') THEN
         PERFORM set_config('maintenance_work_mem', '256MB', true);
     END IF;
-    -- without helpers, which would need that as shared memory: many a container has 64 MB of it and fails
-    PERFORM set_config('max_parallel_maintenance_workers', '0', true);
-    EXECUTE format(
+    making := format(
         'CREATE INDEX IF NOT EXISTS %1$I ON embeddings USING hnsw ((embedding::%2$s(%3$s)) %4$s)
             WHERE tenant = %5$L AND model = %6$L AND dimension = %3$s',
         name, kind, wanted_dimension, kind_name || '_ip_ops', current_setting('backstory.tenant'), wanted_model
     );
+    -- with the helpers that the server allows; they need that as shared memory, and many a container has 64 MB of it
+    BEGIN
+        EXECUTE making;
+    EXCEPTION WHEN disk_full OR insufficient_resources OR out_of_memory THEN
+        PERFORM set_config('max_parallel_maintenance_workers', '0', true);
+        EXECUTE making;
+    END;
     RETURN true;
 END $$;
 

@@ -1,0 +1,116 @@
+"""Requests of long sessions: which of their first messages a digest replaces, and the work behind it.
+
+A request never waits for that work. It is found while a request is answered, done beside it, and shown from a later
+user message on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from backstory.bootstrap.sessions import LongSessions
+from backstory.domain.digest_plan import Listed
+from backstory.domain.ids import MessageId, ProjectId, SessionId
+from backstory.entrypoints.opencode import protocol
+from backstory.entrypoints.opencode.places import Place, Places
+from backstory.entrypoints.opencode.waits import HISTORY_WAIT, within
+from backstory.errors import BackstoryError, StoreError
+
+log = logging.getLogger(__name__)
+
+GiveWay = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """Work in a session: of its last request's messages, or of those in the archive."""
+
+    sessions: LongSessions
+    session: SessionId
+    project: ProjectId | None
+    listed: Sequence[Listed] | None
+
+
+class HistoryHooks:
+    """Histories of the sessions in all folders."""
+
+    def __init__(self, places: Places, *, give_way: GiveWay) -> None:
+        self._places = places
+        self._give_way = give_way
+        self._wanted: OrderedDict[SessionId, _Wanted] = OrderedDict()
+        self._arrived = anyio.Event()
+
+    async def history(self, params: protocol.History) -> dict[str, Any]:
+        """What stands in the place of a request's first messages: ``replace`` is None where nothing does."""
+        with self._places.waiting(HISTORY_WAIT):
+            place = await self._places.place(params.directory)
+            sessions = place.app.long_sessions
+            if sessions is None or not sessions.serves(params.agent, place.app.settings):
+                return {"replace": None}
+            session, listed = SessionId(params.session), _listed(params.messages)
+            work = sessions.requests.outlook(listed, session=session, project=place.project)
+            outlook = await within(HISTORY_WAIT.total_seconds(), work)
+        if outlook.due:
+            self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=listed))
+        found = outlook.replaced
+        return {"replace": None if found is None else {"count": found.count, "text": found.text}}
+
+    async def compacting(self, place: Place, session: SessionId) -> list[str]:
+        """The host is about to summarise a session itself: what it is told, and what we digest beside it."""
+        sessions = place.app.long_sessions
+        if sessions is None:
+            return []
+        note, seen = await sessions.requests.compaction_note(session), sessions.requests.last_request(session)
+        if seen is None:
+            return [] if note is None else [note]
+        await sessions.work.force(session)
+        self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=seen.listed))
+        return [] if note is None else [note]
+
+    async def removed(self, place: Place, session: SessionId, messages: Sequence[MessageId]) -> None:
+        """The host took messages back."""
+        if place.app.long_sessions is not None:
+            await place.app.long_sessions.work.undone(session, messages)
+
+    async def sweep(self, place: Place) -> None:
+        """Look for work that the last process in this folder left undone."""
+        sessions = place.app.long_sessions
+        if sessions is None:
+            return
+        for session in await sessions.work.left_undone():
+            self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=None))
+
+    def _want(self, wanted: _Wanted) -> None:
+        self._wanted[wanted.session] = wanted
+        self._arrived.set()
+
+    async def keep_working(self) -> None:
+        """Do what is wanted, one session after another, for as long as the process lives."""
+        while True:
+            self._arrived = anyio.Event()
+            while self._wanted:
+                _, wanted = self._wanted.popitem(last=False)
+                await self._give_way()
+                await self._work(wanted)
+            await self._arrived.wait()
+
+    async def _work(self, wanted: _Wanted) -> None:
+        """The outer loop of a job: whatever goes wrong leaves the session's messages as they are."""
+        try:
+            await wanted.sessions.work.work(wanted.session, listed=wanted.listed, project=wanted.project)
+        except StoreError as error:
+            log.warning("event=digest_not_kept session=%s reason=%s", wanted.session, error)
+        except BackstoryError as error:
+            log.error("event=digest_refused session=%s reason=%s", wanted.session, error)
+        except Exception:
+            log.exception("event=digest_broke session=%s", wanted.session)
+
+
+def _listed(messages: Sequence[protocol.ListedMessage]) -> list[Listed]:
+    return [Listed(id=MessageId(item.id), role=item.role, synthetic=item.synthetic) for item in messages]

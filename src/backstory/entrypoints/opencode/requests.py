@@ -1,0 +1,48 @@
+"""What a request to the model shows of memory, apart from a new prompt: frozen blocks and the session's snapshot.
+
+What a request is to leave out of its own history belongs here too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backstory.domain.ids import MessageId, SessionId
+from backstory.entrypoints.opencode import protocol
+from backstory.entrypoints.opencode.places import Place, Places
+from backstory.entrypoints.opencode.waits import COMPACTING_WAIT, SNAPSHOT_WAIT
+
+
+class RequestHooks:
+    """Requests to the model in all folders."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._thawed: set[str] = set()  # sessions whose snapshot was renewed when their compaction began
+
+    async def blocks(self, params: protocol.Blocks) -> dict[str, Any]:
+        """Frozen texts, for a host that was restarted."""
+        place = await self._places.place(params.directory)
+        return {"blocks": await place.app.blocks.replay([MessageId(item) for item in params.messages])}
+
+    async def snapshot(self, params: protocol.InSession) -> dict[str, Any]:
+        """The constant text of a session."""
+        with self._places.waiting(SNAPSHOT_WAIT):
+            place = await self._places.place(params.directory)
+            viewer = place.viewer(params.session)
+            return {"text": await place.app.blocks.snapshot(viewer, session=SessionId(params.session))}
+
+    async def compacting(self, params: protocol.InSession) -> dict[str, Any]:
+        """A compaction begins: the next request may have a new snapshot."""
+        with self._places.waiting(COMPACTING_WAIT):
+            place = await self._places.place(params.directory)
+            await place.app.blocks.renew_snapshot(SessionId(params.session))
+        self._thawed.add(params.session)
+        return {"context": []}
+
+    async def compacted(self, place: Place, session: str) -> None:
+        """Events come late: a snapshot that was renewed when the compaction began may have been shown since."""
+        if session in self._thawed:
+            self._thawed.discard(session)
+        else:
+            await place.app.blocks.renew_snapshot(SessionId(session))
