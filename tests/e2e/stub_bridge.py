@@ -42,7 +42,8 @@ def read(path: Path) -> Params:
 
 
 def hello(params: Params) -> Params:
-    return {"protocol": read(FOLDER / "script.json").get("protocol", 1), "version": "stub"}
+    script = read(FOLDER / "script.json")
+    return {"protocol": script.get("protocol", 1), "version": "stub", "history": "digest" in script}
 
 
 def chat_message(params: Params) -> Params:
@@ -74,6 +75,12 @@ def tool(params: Params) -> Params:
     return {"output": f"{params['name']} got {json.dumps(params['arguments'])}", "title": "Done", "metadata": {"n": 1}}
 
 
+def history(params: Params) -> Params:
+    """``digest`` in the script is how many of a request's messages to replace."""
+    count = min(read(FOLDER / "script.json").get("digest", 0), len(params["messages"]) - 1)
+    return {"replace": {"count": count, "text": f"<digest>{count} messages</digest>"} if count else None}
+
+
 def compacting(params: Params) -> Params:
     return {"context": ["STUB CONTEXT"]}
 
@@ -85,6 +92,7 @@ ANSWERS = {
     "snapshot": snapshot,
     "tool": tool,
     "compacting": compacting,
+    "history": history,
 }
 
 

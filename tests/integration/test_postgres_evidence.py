@@ -94,7 +94,7 @@ def test_a_part_and_its_message_told_at_the_same_moment_find_each_other(
             put = partial(other.conversations.put_part, message=MessageId(f"m{n}"), session=S1)
             told = [
                 pool.submit(anyio.run, put, part(f"p{n}", f"gate {n}")),
-                pool.submit(anyio.run, backend.conversations.put_messages, [message(f"m{n}")]),
+                pool.submit(anyio.run, partial(backend.conversations.put_messages, [message(f"m{n}")])),
             ]
             for future in told:
                 future.result(timeout=30)

@@ -38,12 +38,10 @@ class Replacement:
 
 
 def current_turn(listed: Sequence[Listed]) -> int:
-    """Where the current turn begins: at the newest user message that somebody typed; the length of the list when there
-    is none."""
-    for at in range(len(listed) - 1, -1, -1):
-        if listed[at].role == Role.USER and not listed[at].synthetic:
-            return at
-    return len(listed)
+    """Where the current turn begins: at the newest user message that somebody typed, or where none was, as after a
+    compaction, at the newest user message; at 0 when there is none either."""
+    users = [at for at, item in enumerate(listed) if item.role == Role.USER]
+    return max((at for at in users if not listed[at].synthetic), default=users[-1] if users else 0)
 
 
 def replacement(listed: Sequence[Listed], pieces: Sequence[Piece], digest: SessionDigest) -> Replacement | None:

@@ -169,19 +169,23 @@ class Conversations:
             admitted = await self._aside(partial(admit_part, part, role, self._keep, self._cleaned))
             await self._store.put_part(admitted.part, message=message, session=session, blobs=admitted.blobs)
 
-    async def mark_missing(self, session: SessionId, history: Sequence[Message]) -> None:
+    async def mark_missing(self, session: SessionId, history: Sequence[Message]) -> list[MessageId]:
         """Mark what the host took back unheard: kept messages between the first and last of its ``history``, but not
-        in it."""
+        in it. Returns those that were not marked yet."""
         if not self._archive or not history:
-            return
+            return []
         told = {message.id for message in history}
         times = [message.created_at for message in history]
         offset = 0
+        missing: list[MessageId] = []
         while kept := await self._store.messages(session, limit=_PAGE, offset=offset):
             for message in kept:
                 if message.id not in told and min(times) <= message.created_at <= max(times):
                     await self._store.mark_removed(message.id, at=self._clock.now())
+                    if message.removed_at is None:
+                        missing.append(message.id)
             offset += len(kept)
+        return missing
 
     async def message_removed(self, message: MessageId) -> None:
         """The host took a message back."""

@@ -90,6 +90,14 @@ class Digesting:
             DigestUpdate(state=replace(digest.state, forced=True, due=True, updated_at=self._clock.now()))
         )
 
+    async def note_system(self, session: SessionId, text: str) -> None:
+        """Keep what stands before a session's messages: the tree's own format has it. ``text`` is cleaned."""
+        digest = await self._views.digest(session)
+        if digest.state.system_prompt != text:
+            await self._digests.apply(
+                DigestUpdate(state=replace(digest.state, system_prompt=text, updated_at=self._clock.now()))
+            )
+
     async def undone(self, session: SessionId, messages: Sequence[MessageId]) -> bool:
         """The host took messages back: what was made from them goes. Whether anything was."""
         for _ in range(_TRIES):

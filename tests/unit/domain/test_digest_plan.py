@@ -25,8 +25,12 @@ def test_the_current_turn_begins_at_the_newest_message_that_was_typed() -> None:
     assert current_turn(listed("u:1", "a:2", "u:3", "a:4", "s:5", "a:6")) == 2
 
 
-def test_a_list_without_a_typed_message_is_all_past() -> None:
-    assert current_turn(listed("s:1", "a:2")) == 2
+def test_without_a_typed_message_the_turn_begins_at_the_newest_that_a_program_wrote() -> None:
+    assert current_turn(listed("s:1", "a:2", "s:3", "a:4")) == 2
+
+
+def test_nothing_is_past_where_no_user_speaks() -> None:
+    assert current_turn(listed("a:1", "a:2")) == 0
 
 
 def test_a_piece_replaces_the_messages_it_stands_for() -> None:

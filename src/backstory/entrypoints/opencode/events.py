@@ -15,6 +15,7 @@ from backstory.domain.conversation import Message, Role
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.helpers import Ask, HelperSessions
+from backstory.entrypoints.opencode.histories import HistoryHooks
 from backstory.entrypoints.opencode.host_messages import to_message, to_part, to_session
 from backstory.entrypoints.opencode.places import Place, Places
 from backstory.entrypoints.opencode.prompts import PromptHooks
@@ -35,12 +36,13 @@ class EventHooks:
     there may be something to embed; ``give_way`` lets requests go first."""
 
     def __init__(
-        self, places: Places, prompts: PromptHooks, requests: RequestHooks, helpers: HelperSessions, *,
-        ask: Ask, changed: Callable[[], None], give_way: GiveWay,
+        self, places: Places, prompts: PromptHooks, requests: RequestHooks, histories: HistoryHooks,
+        helpers: HelperSessions, *, ask: Ask, changed: Callable[[], None], give_way: GiveWay,
     ) -> None:  # fmt: skip
         self._places = places
         self._prompts = prompts
         self._requests = requests
+        self._histories = histories
         self._helpers = helpers
         self._ask = ask
         self._changed = changed
@@ -79,13 +81,16 @@ class EventHooks:
                 await self._session_deleted(place, properties)
             case "session.idle":
                 await self._catch_up(place, properties.get("sessionID"), child=params.child)
+                self._histories.idle(place, SessionId(str(properties.get("sessionID"))))
                 self._changed()  # what was said in the turn is embedded now that nobody waits
             case "message.updated":
                 await self._message(place, properties, child=params.child)
             case "message.part.updated":
                 await self._part(place, properties, child=params.child)
             case "message.removed":
-                await place.app.conversations.message_removed(MessageId(str(properties.get("messageID"))))
+                message = MessageId(str(properties.get("messageID")))
+                await place.app.conversations.message_removed(message)
+                await self._histories.removed(place, _session_of(properties), [message])
             case "message.part.removed":
                 await place.app.conversations.part_removed(PartId(str(properties.get("partID"))))
 
@@ -146,7 +151,8 @@ class EventHooks:
         for start in range(0, len(messages), CATCH_UP_BATCH):
             await self._give_way()
             await place.app.conversations.take_messages(messages[start : start + CATCH_UP_BATCH])
-        await place.app.conversations.mark_missing(SessionId(session), messages)
+        missing = await place.app.conversations.mark_missing(SessionId(session), messages)
+        await self._histories.removed(place, SessionId(session), missing)
         self._seen.add(SessionId(session))
 
     def _read_history(self, place: Place, history: list[Any], *, child: bool) -> list[Message]:

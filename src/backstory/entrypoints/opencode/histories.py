@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from backstory.bootstrap.sessions import LongSessions
+from backstory.domain.admission import admit_evidence
+from backstory.domain.digest import Strategy
 from backstory.domain.digest_plan import Listed
 from backstory.domain.ids import MessageId, ProjectId, SessionId
 from backstory.entrypoints.opencode import protocol
@@ -44,6 +47,7 @@ class HistoryHooks:
         self._places = places
         self._give_way = give_way
         self._wanted: OrderedDict[SessionId, _Wanted] = OrderedDict()
+        self._systems: dict[SessionId, tuple[LongSessions, str]] = {}
         self._arrived = anyio.Event()
 
     async def history(self, params: protocol.History) -> dict[str, Any]:
@@ -75,8 +79,22 @@ class HistoryHooks:
 
     async def removed(self, place: Place, session: SessionId, messages: Sequence[MessageId]) -> None:
         """The host took messages back."""
-        if place.app.long_sessions is not None:
+        if place.app.long_sessions is not None and messages:
             await place.app.long_sessions.work.undone(session, messages)
+
+    def idle(self, place: Place, session: SessionId) -> None:
+        """A turn has ended: what could not be seen or done at its first request can be now."""
+        sessions = place.app.long_sessions
+        seen = None if sessions is None else sessions.requests.last_request(session)
+        if sessions is not None and seen is not None:
+            self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=seen.listed))
+
+    def note_system(self, place: Place, session: SessionId, text: str | None) -> None:
+        """Keep what stands before a session's messages beside its tree, in the background."""
+        sessions = place.app.long_sessions
+        if sessions is not None and text and sessions.strategy is Strategy.TREE:
+            self._systems[session] = (sessions, text)
+            self._arrived.set()
 
     async def sweep(self, place: Place) -> None:
         """Look for work that the last process in this folder left undone."""
@@ -94,23 +112,31 @@ class HistoryHooks:
         """Do what is wanted, one session after another, for as long as the process lives."""
         while True:
             self._arrived = anyio.Event()
-            while self._wanted:
-                _, wanted = self._wanted.popitem(last=False)
+            while self._systems or self._wanted:
                 await self._give_way()
-                await self._work(wanted)
+                await self._next()
             await self._arrived.wait()
 
-    async def _work(self, wanted: _Wanted) -> None:
+    async def _next(self) -> None:
         """The outer loop of a job: whatever goes wrong leaves the session's messages as they are."""
+        session = next(iter(self._systems or self._wanted))
         try:
-            await wanted.sessions.work.work(wanted.session, listed=wanted.listed, project=wanted.project)
+            if session in self._systems:
+                sessions, text = self._systems.pop(session)
+                await sessions.work.note_system(session, await anyio.to_thread.run_sync(admit_evidence, text))
+            else:
+                wanted = self._wanted.pop(session)
+                await wanted.sessions.work.work(session, listed=wanted.listed, project=wanted.project)
         except StoreError as error:
-            log.warning("event=digest_not_kept session=%s reason=%s", wanted.session, error)
+            log.warning("event=digest_not_kept session=%s reason=%s", session, error)
         except BackstoryError as error:
-            log.error("event=digest_refused session=%s reason=%s", wanted.session, error)
+            log.error("event=digest_refused session=%s reason=%s", session, error)
         except Exception:
-            log.exception("event=digest_broke session=%s", wanted.session)
+            log.exception("event=digest_broke session=%s", session)
 
 
 def _listed(messages: Sequence[protocol.ListedMessage]) -> list[Listed]:
-    return [Listed(id=MessageId(item.id), role=item.role, synthetic=item.synthetic) for item in messages]
+    return [
+        Listed(id=MessageId(item.id), role=item.role, synthetic=item.synthetic, summary=item.summary)
+        for item in messages
+    ]

@@ -13,6 +13,7 @@ from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.events import EventHooks, GiveWay
 from backstory.entrypoints.opencode.handshake import Handshake, note_handshake
 from backstory.entrypoints.opencode.helpers import HelperSessions
+from backstory.entrypoints.opencode.histories import HistoryHooks
 from backstory.entrypoints.opencode.places import Places
 from backstory.entrypoints.opencode.prompts import PromptHooks
 from backstory.entrypoints.opencode.questions import Questions
@@ -34,9 +35,10 @@ class Hooks:
         self._places = Places(app, generate=questions.generate)
         self.helpers = HelperSessions(questions.ask)
         self.prompts = PromptHooks(self._places, changed=changed)
-        self.requests = RequestHooks(self._places)
+        self.histories = HistoryHooks(self._places, give_way=give_way)
+        self.requests = RequestHooks(self._places, self.histories)
         self.events = EventHooks(
-            self._places, self.prompts, self.requests, self.helpers,
+            self._places, self.prompts, self.requests, self.histories, self.helpers,
             ask=questions.ask, changed=changed, give_way=give_way,
         )  # fmt: skip
 
@@ -50,11 +52,17 @@ class Hooks:
             with self._places.waiting(HELLO_WAIT):
                 place = await within(HELLO_WITHIN.total_seconds(), self._places.place(params.directory))
                 place.app.prompts  # noqa: B018 - imports what it is made of
+                await self.histories.sweep(place)
         except StoreError as error:
             log.error("event=no_store directory=%s reason=%s", params.directory, error)
         self.prompts.greeted()
         self.helpers.sweep(params.directory)
-        return {"protocol": protocol.PROTOCOL, "version": __version__, "manifest": manifest(app.settings)}
+        return {
+            "protocol": protocol.PROTOCOL,
+            "version": __version__,
+            "manifest": manifest(app.settings),
+            "history": app.settings.session.strategy != "off",
+        }
 
     async def goodbye(self, params: protocol.Goodbye) -> None:
         """An instance is gone; the next one in this folder reads the settings anew."""

@@ -16,7 +16,7 @@
 
 const PROTOCOL = 1
 const DEADLINES_MS = {
-  hello: 5000, "chat.message": 800, blocks: 300, snapshot: 300, compacting: 500, tool: 10_000,
+  hello: 5000, "chat.message": 800, blocks: 300, snapshot: 300, history: 300, compacting: 500, tool: 10_000,
   session: 200, // OpenCode's own answer to "what is this session?"
   title: 250, // its request for a session's title to have begun
   start: 2500, // a child that has not said a word yet is given so long from its start: only a process's first prompt waits
@@ -45,6 +45,7 @@ const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
   blocks: new Map(), // user message id -> text shown beside it, "" for none; once set it can only be withheld
   snapshots: new Map(), // session -> {text, failures}; text is undefined until Python has answered
   misses: new Map(), // session -> how often `blocks` went unanswered
+  histories: new Map(), // session -> {ids, text}: the messages that were replaced last, and by what
   sessions: new Map(), // session -> {child, parent, untitled, helper}
   titles: new Map(), // session -> true once its request for a title has begun, until then who waits for that
   models: new Map(), // session -> the model of its latest prompt
@@ -223,10 +224,12 @@ function receive(child, chunk) {
   }
 }
 
-function hello({ api, directory, worktree, project_id }) {
+async function hello(instance) {
+  const { api, directory, worktree, project_id } = instance
   const plugin_version = shared.sidecar.version ?? null
   const { pid } = process
-  return request("hello", { protocol: PROTOCOL, plugin_version, api, directory, worktree, project_id, pid })
+  const answer = await request("hello", { protocol: PROTOCOL, plugin_version, api, directory, worktree, project_id, pid })
+  if (answer) instance.history = answer.history === true
 }
 
 // What Python may ask of OpenCode.
@@ -347,12 +350,28 @@ async function blocksOf(instance, session, ids) {
 }
 
 // One answer holds for the session until a compaction, so that the prompt's beginning never changes in between.
-async function snapshotOf(instance, session) {
+async function snapshotOf(instance, session, system) {
   const known = shared.snapshots.get(session) ?? { text: undefined, failures: 0 }
   if (known.text !== undefined || known.failures >= MAX_FAILURES) return known.text
-  const answer = await request("snapshot", { directory: instance.directory, session })
+  const before = instance.history === false ? {} : { system: system.join("\n") }
+  const answer = await request("snapshot", { directory: instance.directory, session, ...before })
   const next = answer ? { text: answer.text ?? null, failures: 0 } : { text: undefined, failures: known.failures + 1 }
   return keep(shared.snapshots, session, next, MAX_SESSIONS).text
+}
+
+// The text that stands in the place of a request's first `count` messages, or null. When Python does not answer, what
+// was replaced last stays replaced, so that neither the prompt's size nor its beginning jumps.
+async function historyOf(instance, session, agent, listed) {
+  if (instance.history === false || !listed.length) return null
+  const answer = await request("history", { directory: instance.directory, session, agent, messages: listed })
+  if (answer) {
+    const { count, text } = answer.replace ?? {}
+    const usable = isText(text) && Number.isInteger(count) && count >= 0 && count < listed.length
+    const ids = usable ? listed.slice(0, count).map(({ id }) => id) : []
+    return keep(shared.histories, session, usable ? { ids, text, count } : null, MAX_SESSIONS)
+  }
+  const known = shared.histories.get(session)
+  return known?.ids.every((id, at) => listed[at]?.id === id) ? known : null
 }
 
 async function callTool(instance, name, args, { session, message, agent, call, signal }) {
@@ -373,7 +392,7 @@ function forward(instance, type, properties, session) {
   if (type.startsWith("session.") && properties.info?.id) noteSession(properties.info)
   else if (type === "message.updated") noteAgent(session, properties.info?.agent)
   if (["session.compacted", "session.compaction.ended"].includes(type)) {
-    for (const map of [shared.snapshots, shared.misses, shared.compacting]) map.delete(session)
+    for (const map of [shared.snapshots, shared.misses, shared.histories, shared.compacting]) map.delete(session)
   }
   const about = shared.sessions.get(session) ?? { child: false }
   if (about.helper) { // and stays known: more may be told of it after its end
@@ -384,8 +403,8 @@ function forward(instance, type, properties, session) {
   }
   notify("event", { directory: instance.directory, type, properties, ...lineage(about) }, slim)
   if (type !== "session.deleted") return
-  const { snapshots, misses, sessions, titles, models } = shared
-  for (const map of [snapshots, misses, sessions, titles, models]) map.delete(session)
+  const { snapshots, misses, histories, sessions, titles, models } = shared
+  for (const map of [snapshots, misses, histories, sessions, titles, models]) map.delete(session)
 }
 
 const guarded = (name, hook) => async (...args) => {
@@ -537,6 +556,28 @@ function noteStatus({ sessionID, status }) {
 
 const isOwnText = ({ type, synthetic, ignored }) => type === "text" && !synthetic && !ignored
 
+// Files are a person's as well; what OpenCode wrote in the user's name, such as the mark of a compaction, is not.
+const isTyped = ({ type, synthetic, ignored }) => ["text", "file"].includes(type) && !synthetic && !ignored
+
+const describeMessage = ({ info, parts }) => ({
+  id: info.id, role: info.role,
+  ...(info.role === "user" && !parts.some(isTyped) ? { synthetic: true } : {}),
+  ...(info.summary === true || parts.some(({ type }) => type === "compaction") ? { summary: true } : {}),
+})
+
+// In the list of one request alone: OpenCode reads it anew for the next.
+async function replaceHistory(instance, session, messages) {
+  const newest = messages.findLast(({ info }) => info.role === "user")?.info
+  if (!newest) return
+  const found = await historyOf(instance, session, newest.agent ?? null, messages.map(describeMessage))
+  if (!found) return
+  const { agent, model } = newest
+  const id = `msg_backstory_${session}`
+  const info = { id, sessionID: session, role: "user", time: messages[0].info.time, agent, model }
+  const part = { id: `prt_backstory_${session}`, messageID: id, sessionID: session, type: "text", synthetic: true }
+  messages.splice(0, found.count, { info, parts: [{ ...part, text: found.text }] })
+}
+
 const describePart = ({ id, type, text, synthetic, ignored }) => ({
   id, type, ...(type === "text" ? { text } : {}), ...(synthetic ? { synthetic } : {}), ...(ignored ? { ignored } : {}),
 })
@@ -597,7 +638,10 @@ async function server({ client, directory, worktree, project }) {
 
     "experimental.chat.messages.transform": guarded("messages.transform", async (_input, { messages }) => {
       const session = messages[0]?.info.sessionID
-      if (!session || shared.compacting.delete(session) || (await sessionOf(instance, session)).child) return
+      if (!session || (await sessionOf(instance, session)).child) return
+      const compacting = shared.compacting.delete(session)
+      await replaceHistory(instance, session, messages)
+      if (compacting) return
       const users = messages.filter(({ info }) => info.role === "user")
       const blocks = await blocksOf(instance, session, users.map(({ info }) => info.id))
       if (users.length === 1 && blocks.get(users[0].info.id)) await titleFirst(session)
@@ -616,7 +660,7 @@ async function server({ client, directory, worktree, project }) {
       if (helper) system.splice(0, system.length, helper.system) // without the environment and the project's rules
       if (sessionID && TITLE_PROMPT.test(system[0])) titleSeen(sessionID)
       if (!sessionID || !isMainRequest(system) || (await sessionOf(instance, sessionID)).child) return
-      const text = await snapshotOf(instance, sessionID)
+      const text = await snapshotOf(instance, sessionID, system)
       if (text) system.push(text)
     }),
 
@@ -671,6 +715,15 @@ async function generate2(ctx, { system, prompt, model }) {
   }
 }
 
+// Messages without an id are not ours to count: nothing is replaced in a list that has them before its last turn.
+async function replaceHistory2(instance, session, agent, messages) {
+  const listed = messages.map(({ id, role }, at) => ({ id: isText(id) ? id : `#${at}`, role }))
+  const found = await historyOf(instance, session, agent, listed)
+  if (!found) return
+  const text = { type: "text", text: found.text }
+  messages.splice(0, found.count, { id: `msg_backstory_${session}`, role: "user", content: [text] })
+}
+
 async function follow(instance, events) {
   for await (const { type, data, location } of events) {
     if (!EVENTS_2.has(type) || (location?.directory && location.directory !== instance.directory)) continue
@@ -706,13 +759,14 @@ async function setup(ctx) {
     ctx.session.hook("context", guarded("context", async (event) => {
       const { sessionID: session, kind, messages, system } = event
       if (!session || (kind ?? "primary") !== "primary" || (await sessionOf(instance, session)).child) return
+      await replaceHistory2(instance, session, event.agent ?? null, messages)
       const isUser = (message) => message.role === "user" && typeof message.id === "string"
       const blocks = await blocksOf(instance, session, messages.filter(isUser).map(({ id }) => id))
       messages.forEach((message, at) => {
         const text = isUser(message) && blocks.get(message.id)
         if (text) messages[at] = withText(message, text)
       })
-      const snapshot = await snapshotOf(instance, session)
+      const snapshot = await snapshotOf(instance, session, system.map(({ text }) => text ?? ""))
       if (snapshot) system.push({ type: "text", text: snapshot })
     })),
   ])

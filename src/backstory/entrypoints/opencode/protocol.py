@@ -80,6 +80,28 @@ class Blocks(InSession):
     messages: list[str]
 
 
+class Snapshot(InSession):
+    """The constant text of a session. ``system`` is what stands before it, where the host tells that."""
+
+    system: str | None = None
+
+
+class ListedMessage(Params):
+    """One message of a request, without what it says."""
+
+    id: str = Field(min_length=1)
+    role: str
+    synthetic: bool = False
+    summary: bool = False
+
+
+class History(InSession):
+    """A request is about to be sent: which of its messages, oldest first, are replaced by a digest?"""
+
+    agent: str | None = None
+    messages: list[ListedMessage]
+
+
 class ToolCall(InSession):
     """The model calls one of our tools."""
 

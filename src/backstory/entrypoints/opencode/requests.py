@@ -1,6 +1,6 @@
 """What a request to the model shows of memory, apart from a new prompt: frozen blocks and the session's snapshot.
 
-What a request is to leave out of its own history belongs here too.
+What it leaves out of its own history is in ``histories.py``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 
 from backstory.domain.ids import MessageId, SessionId
 from backstory.entrypoints.opencode import protocol
+from backstory.entrypoints.opencode.histories import HistoryHooks
 from backstory.entrypoints.opencode.places import Place, Places
 from backstory.entrypoints.opencode.waits import COMPACTING_WAIT, SNAPSHOT_WAIT
 
@@ -16,8 +17,9 @@ from backstory.entrypoints.opencode.waits import COMPACTING_WAIT, SNAPSHOT_WAIT
 class RequestHooks:
     """Requests to the model in all folders."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, histories: HistoryHooks) -> None:
         self._places = places
+        self._histories = histories
         self._thawed: set[str] = set()  # sessions whose snapshot was renewed when their compaction began
 
     async def blocks(self, params: protocol.Blocks) -> dict[str, Any]:
@@ -25,10 +27,11 @@ class RequestHooks:
         place = await self._places.place(params.directory)
         return {"blocks": await place.app.blocks.replay([MessageId(item) for item in params.messages])}
 
-    async def snapshot(self, params: protocol.InSession) -> dict[str, Any]:
+    async def snapshot(self, params: protocol.Snapshot) -> dict[str, Any]:
         """The constant text of a session."""
         with self._places.waiting(SNAPSHOT_WAIT):
             place = await self._places.place(params.directory)
+            self._histories.note_system(place, SessionId(params.session), params.system)
             viewer = place.viewer(params.session)
             return {"text": await place.app.blocks.snapshot(viewer, session=SessionId(params.session))}
 
@@ -37,8 +40,8 @@ class RequestHooks:
         with self._places.waiting(COMPACTING_WAIT):
             place = await self._places.place(params.directory)
             await place.app.blocks.renew_snapshot(SessionId(params.session))
-        self._thawed.add(params.session)
-        return {"context": []}
+            self._thawed.add(params.session)
+            return {"context": await self._histories.compacting(place, SessionId(params.session))}
 
     async def compacted(self, place: Place, session: str) -> None:
         """Events come late: a snapshot that was renewed when the compaction began may have been shown since."""

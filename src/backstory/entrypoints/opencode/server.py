@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 THREAD_SWITCH_S = 0.0005
 EMBED_AFTER_S = 0.2
+EXPIRY_EVERY_S = 3600.0
 DRAIN_WITHIN_S = 0.7  # after the end of input; the plugin kills 1 s after it
 GIVE_WAY_WITHIN_S = 2.0  # how long an event waits for requests, so that none of them can hold up all events
 
@@ -55,7 +56,8 @@ class Bridge:
             "hello": _Method(protocol.Hello, self._hooks.hello),
             "chat.message": _Method(protocol.ChatMessage, self._hooks.prompts.chat_message),
             "blocks": _Method(protocol.Blocks, self._hooks.requests.blocks),
-            "snapshot": _Method(protocol.InSession, self._hooks.requests.snapshot),
+            "snapshot": _Method(protocol.Snapshot, self._hooks.requests.snapshot),
+            "history": _Method(protocol.History, self._hooks.histories.history),
             "compacting": _Method(protocol.InSession, self._hooks.requests.compacting),
             "tool": _Method(protocol.ToolCall, self._hooks.tool),
         }
@@ -77,6 +79,8 @@ class Bridge:
                 background.start_soon(self._embed_in_background)
                 background.start_soon(self._hooks.prompts.unkept.keep_trying)
                 background.start_soon(self._hooks.helpers.keep_sweeping)
+                background.start_soon(self._hooks.histories.keep_working)
+                background.start_soon(self._expire_in_background)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._take_events, events_out)
                     async with events_in:
@@ -196,6 +200,17 @@ class Bridge:
                     log.warning("event=embedding_stopped reason=%s", report.stopped_because)
             await self._embed_wanted.wait()
             await anyio.sleep(EMBED_AFTER_S)  # several memories of one turn are embedded together
+
+    async def _expire_in_background(self) -> None:
+        """Remove what may not be kept any longer, for as long as the process lives."""
+        while True:
+            try:
+                await self._app.retention.keep_up(give_way=self._give_way)
+            except BackstoryError as error:
+                log.warning("event=expiry_skipped reason=%s", error)
+            except Exception:
+                log.exception("event=expiry_broke")
+            await anyio.sleep(EXPIRY_EVERY_S)
 
     async def _refresh_evidence(self) -> None:
         try:

@@ -14,6 +14,7 @@ import anyio
 from backstory.errors import StoreUnavailable
 
 HELLO_WAIT = timedelta(seconds=3)
+HISTORY_WAIT = timedelta(milliseconds=200)
 SNAPSHOT_WAIT = timedelta(milliseconds=150)
 COMPACTING_WAIT = timedelta(milliseconds=300)
 TOOL_WAIT = timedelta(seconds=8)
