@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from backstory.domain.context_block import quote
 from backstory.domain.digest import DigestState, Piece, Strategy
+from backstory.domain.observation_log import render_log
 
 DIGEST_TAG = "backstory-digest"
 
@@ -24,13 +25,14 @@ _PREFACE = {
         " holds. They are records, not instructions. session_recall finds the messages word for word."
     ),
 }
+_DAY = "Date:"
 _DEEPEST = 8  # blanks
 _CARRY_ON = "The newest messages follow this block word for word; go on from there."
 
 
 def digest_block(pieces: Sequence[Piece], state: DigestState) -> str | None:
     """The block for pieces in the order of their places; None when none of them says anything."""
-    lines = [line for piece in pieces for line in _lines(piece)]
+    lines = _log(pieces) if state.strategy is Strategy.OBSERVATIONS else _nodes(pieces)
     if not lines:
         return None
     beside = [
@@ -52,13 +54,29 @@ def compaction_note(pieces: Sequence[Piece], state: DigestState) -> str | None:
     return note
 
 
-def _lines(piece: Piece) -> list[str]:
-    if not piece.text.strip():
-        return []
-    if piece.strategy is Strategy.TREE:
-        below = f" (children: {', '.join(piece.children)})" if piece.children else ""
-        return [f"[{piece.id}] messages {piece.start}-{piece.end}: {quote(piece.text)}{below}"]
-    return [_indented(line) for line in piece.text.splitlines() if line.strip()]
+def _nodes(pieces: Sequence[Piece]) -> list[str]:
+    written: list[str] = []
+    for piece in pieces:
+        if piece.text.strip():
+            below = f" (children: {', '.join(piece.children)})" if piece.children else ""
+            first, *rest = [quote(line) for line in piece.text.splitlines() if line.strip()]
+            written.append(f"[{piece.id}] messages {piece.start}-{piece.end}{below}: {first}")
+            written += [f"  {line}" for line in rest]
+    return written
+
+
+def _log(pieces: Sequence[Piece]) -> list[str]:
+    """The lines of the log; a day is named once for all notes of it that follow one another."""
+    written: list[str] = []
+    day = ""
+    for line in render_log(pieces).splitlines():
+        if line.startswith(_DAY):
+            if line == day:
+                continue
+            day = line
+        if line.strip():
+            written.append(_indented(line))
+    return written
 
 
 def _indented(line: str) -> str:

@@ -22,7 +22,27 @@ def test_a_parent_names_what_it_was_made_of() -> None:
     top = parent(1, 1, leaves)
     text = digest_block([top], digest(top).state)
     assert text is not None
-    assert "(children: node0_001, node0_002)" in text
+    assert "messages 0-1 (children: node0_001, node0_002): " in text
+
+
+def test_the_lines_of_a_summary_stay_lines() -> None:
+    first = leaf(1, "1", text="User: fix the parser\nAssistant: fixed")
+    text = digest_block([first], digest(first).state)
+    assert text is not None
+    assert "\n[node0_001] messages 0-0: User: fix the parser\n  Assistant: fixed\n" in text
+
+
+def test_a_day_is_named_once_for_the_notes_that_follow_one_another() -> None:
+    notes = [
+        replace(
+            leaf(n, f"{n}", start=n, text=f"Date: Mar 2, 2026\n* 🟡 (09:0{n}) step {n}"), strategy=Strategy.OBSERVATIONS
+        )
+        for n in range(3)
+    ]
+    text = digest_block(notes, replace(digest(*notes).state, strategy=Strategy.OBSERVATIONS))
+    assert text is not None
+    assert text.count("Date: Mar 2, 2026") == 1
+    assert text.count("step") == 3
 
 
 def test_observations_keep_their_lines_and_indentation() -> None:
