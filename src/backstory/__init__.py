@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from backstory.domain.history import Change
     from backstory.domain.memory import Kind, Memory, Sensitivity, Tier, Visibility
     from backstory.domain.provenance import Origin
+    from backstory.domain.request_history import Shape
+    from backstory.domain.request_history import prune as prune_messages
+    from backstory.domain.request_history import repair as repair_messages
     from backstory.entrypoints.library import AgentMemory, SyncAgentMemory, open_memory
     from backstory.errors import (
         AmbiguousMatch,
@@ -44,6 +47,9 @@ _HOMES = {
     "Tier": "domain.memory",
     "Visibility": "domain.memory",
     "Origin": "domain.provenance",
+    "Shape": "domain.request_history",
+    "prune_messages": "domain.request_history:prune",
+    "repair_messages": "domain.request_history:repair",
     "AgentMemory": "entrypoints.library",
     "SyncAgentMemory": "entrypoints.library",
     "open_memory": "entrypoints.library",
@@ -77,16 +83,20 @@ __all__ = [
     "Recalled",
     "Result",
     "Sensitivity",
+    "Shape",
     "StoreError",
     "SyncAgentMemory",
     "Tier",
     "Visibility",
     "__version__",
     "open_memory",
+    "prune_messages",
+    "repair_messages",
 ]
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(import_module(f"backstory.{_HOMES[name]}"), name)
+        module, _, attribute = _HOMES[name].partition(":")
+        return getattr(import_module(f"backstory.{module}"), attribute or name)
     raise AttributeError(f"module 'backstory' has no attribute {name!r}")
