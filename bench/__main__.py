@@ -64,7 +64,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--writers", type=int, default=None, metavar="N", help="crash: how many at a time (8)")
     parser.add_argument("--kill-server", action="store_true", help="crash: kill what stands behind the store as well")
     parser.add_argument("--seed", type=int, default=1, help="crash: another one, other moments")
-    parser.add_argument("--strategy", choices=session.STRATEGIES, default="both", help="session: which strategies")
+    parser.add_argument(
+        "--strategy", choices=session.STRATEGIES, default=None, help="session: which strategies (both); host: one (off)"
+    )
     parser.add_argument("--model", choices=session.MODELS, default="both", help="session: who writes the digests")
     parser.add_argument("--limit", type=int, default=None, metavar="N", help="session: the first N chats of each set")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")

@@ -160,7 +160,13 @@ class App:
         from backstory.bootstrap.models import has_text_model
         from backstory.services.ledger import Spending
 
-        features = ("rerank",) if self.settings.recall.rerank != "off" and has_text_model(self.settings) else ()
+        chosen = self.settings
+        features: tuple[str, ...] = ()
+        if chosen.recall.rerank != "off" and (has_text_model(chosen) or self.host_model is not None):
+            features += ("rerank",)
+        if chosen.archive.enabled and chosen.models.provider != "none":  # a command may look at what OpenCode's asked
+            of_strategy = {"tree": ("summary_tree",), "observations": ("observation", "reflection")}
+            features += of_strategy.get(chosen.session.strategy, ())
         return Spending(self.backend.ledger, caps=self.caps, features=features, clock=self.clock, zone=LocalZone())
 
     @cached_property
@@ -235,7 +241,12 @@ class App:
     def retention(self) -> Retention:
         from backstory.services.retention import Retention
 
-        return Retention(self.backend.conversations, clock=self.clock, days=self.settings.archive.retention_days)
+        return Retention(
+            self.backend.conversations,
+            self.backend.digests,
+            clock=self.clock,
+            days=self.settings.archive.retention_days,
+        )
 
     @cached_property
     def long_sessions(self) -> LongSessions | None:

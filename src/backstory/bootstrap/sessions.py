@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backstory.domain.digest import Strategy
-from backstory.services.digesting import Digesting
+from backstory.services.digesting import LEASE, Digesting
 from backstory.services.session_digest import SessionDigests
 from backstory.services.session_views import SessionViews
 
@@ -48,7 +49,15 @@ def long_sessions(app: App) -> LongSessions | None:
     return LongSessions(
         strategy=strategy.strategy,
         requests=SessionDigests(digests, views, strategy, clock=app.clock),
-        work=Digesting(digests, conversations, views, strategy, clock=app.clock, ids=app.ids),
+        work=Digesting(
+            digests,
+            conversations,
+            views,
+            strategy,
+            clock=app.clock,
+            ids=app.ids,
+            lease=max(LEASE, 2 * timedelta(milliseconds=settings.models.timeout_ms)),
+        ),  # fmt: skip
     )
 
 

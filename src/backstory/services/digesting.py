@@ -26,7 +26,7 @@ from backstory.services.session_views import SessionViews
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=3)
-"""Longer than any one step: a model's answer takes two minutes at most. After a crash the work waits so long."""
+"""After a crash the work waits so long. It must be longer than any one step."""
 MAX_STEPS = 12
 """Of one round: what a long history takes is spread over several, so that other sessions get their turn."""
 PAUSES = (timedelta(seconds=2), timedelta(seconds=4), timedelta(minutes=5))
@@ -48,6 +48,7 @@ class Digesting:
         *,
         clock: Clock,
         ids: IdSource,
+        lease: timedelta = LEASE,
     ) -> None:
         self._digests = digests
         self._conversations = conversations
@@ -55,6 +56,7 @@ class Digesting:
         self._strategy = strategy
         self._clock = clock
         self._ids = ids
+        self._lease = lease
 
     async def work(
         self, session: SessionId, *, listed: Sequence[Listed] | None = None, project: ProjectId | None = None
@@ -66,7 +68,7 @@ class Digesting:
         Raises what the store raises.
         """
         listed = await self._views.archived(session) if listed is None else listed
-        lease = Lease(token=self._ids.new_id(), expires_at=self._clock.now() + LEASE)
+        lease = Lease(token=self._ids.new_id(), expires_at=self._clock.now() + self._lease)
         view = await self._taken(session, lease, listed, project)
         if view is None:
             return 0
@@ -164,7 +166,7 @@ class Digesting:
             gone = [item.id for item in await self._conversations.find_messages(sources) if item.removed_at is not None]
             if gone or not _fits(made, digest):
                 return True  # the next look at the session finds what is due now
-            renewed = replace(lease, expires_at=self._clock.now() + LEASE)
+            renewed = replace(lease, expires_at=self._clock.now() + self._lease)
             state = _advanced(replace(digest.state, lease=renewed, updated_at=self._clock.now()), made)
             if await self._digests.apply(DigestUpdate(state=state, added=made.added, changed=made.changed)):
                 return True
