@@ -72,7 +72,7 @@ class Outcome:
             name: sum(getattr(step, name) for step in steps) for name in ("whole", "sent", "whole_fresh", "sent_fresh")
         }
         kept = [step.kept for step in steps if step.kept is not None]
-        recall = recall_figures(self.answered)
+        recall = recall_figures(self.answered) if self.answered else {}
         return {
             "turns": turns,
             "requests": len(steps),
@@ -89,8 +89,7 @@ class Outcome:
             "turn_added_ms": spread(_added(self.replayed)),
             "work_s": spread(work) if (work := [s for done in self.replayed for s in done.work_s]) else None,
             "failed_rounds": sum(done.problems for done in self.replayed),
-            "r_at_5": recall["r_at_5"],
-            "r_at_10": recall["r_at_10"],
+            **{name: recall[name] for name in ("r_at_5", "r_at_10") if recall},
             "answers": shares(self.readable),
             **({"calls": dict(self.calls)} if self.calls else {}),
         }
@@ -98,11 +97,11 @@ class Outcome:
 
 def run(options: argparse.Namespace) -> Report:
     """Replay the sets under each strategy, with and without a model. Raises Unavailable where a set is not there."""
+    models = [model for model in MODELS[:2] if options.model in (model, "both")]
     outcomes = [
-        anyio.run(partial(_measure, case, model=model, store=options.store))
+        anyio.run(partial(_measure, case, model=model, store=options.store, ask=model == models[0]))
         for case in _cases(options)
-        for model in MODELS[:2]
-        if options.model in (model, "both")
+        for model in models
     ]
     figures: dict[str, object] = {_name(outcome): outcome.figures() for outcome in outcomes}
     if options.save is not None:
@@ -130,7 +129,8 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
         yield coding(name="observations, a tenth", strategy="observations", environ=TENTH)
 
 
-async def _measure(case: Case, *, model: str, store: str) -> Outcome:
+async def _measure(case: Case, *, model: str, store: str, ask: bool) -> Outcome:
+    """``ask`` the questions too, for which everything must be embedded first: no model has a part in that."""
     started = time.perf_counter()
     with ExitStack() as stack:
         server = stack.enter_context(RuleModel()) if model == "scripted" else None
@@ -141,8 +141,7 @@ async def _measure(case: Case, *, model: str, store: str) -> Outcome:
             for chat in case.conversations:
                 replayed.append(await Replay(app, chat, clock=clock, count=count).run())
                 print(f"\r{case.set_name}, {case.name}, {model}: {chat.project}  ", end="", file=sys.stderr)
-            await app.maintenance.embed_missing()
-            answered = [answer for chat in case.conversations for answer in await _asked(app, chat, clock)]
+            answered = await _all_asked(app, case, clock) if ask else []
             readable = [
                 row
                 for chat, done in zip(case.conversations, replayed, strict=True)
@@ -172,6 +171,11 @@ async def _opened(case: Case, server: RuleModel | None, store: str, clock: Repla
         app = App(settings, backend, CachedEmbedder(MiniLmEmbedder(None)), no_embedder="", clock=clock)
         yield app
         await app.close()
+
+
+async def _all_asked(app: App, case: Case, clock: ReplayClock) -> list[Answered]:
+    await app.maintenance.embed_missing()
+    return [answer for chat in case.conversations for answer in await _asked(app, chat, clock)]
 
 
 async def _asked(app: App, chat: Conversation, clock: ReplayClock) -> list[Answered]:
@@ -299,7 +303,7 @@ def _cost_table(rows: _Rows) -> str:
                 found["failed_rounds"],
                 calls.get("calls", ""),
                 {True: "alike", False: "NOT ALIKE"}.get(bool(calls["booked_alike"]), "") if calls else "",
-                *(_percent(found[key]) for key in ("r_at_5", "r_at_10")),
+                *(_percent(found[key]) if key in found else "" for key in ("r_at_5", "r_at_10")),
             )
         )
     return table(header, lines)

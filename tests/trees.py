@@ -55,7 +55,7 @@ def talk(count: int, *, every: int = 3) -> list[Message]:
 
 def before_turn(messages: Sequence[Message]) -> int:
     """Where the current turn begins."""
-    return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role is Role.USER), len(messages))
+    return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role is Role.USER), 0)
 
 
 def no_digest() -> SessionDigest:

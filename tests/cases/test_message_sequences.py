@@ -31,7 +31,7 @@ from backstory.entrypoints.opencode.host_messages import to_message
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "message-sequences"
 NEEDS_MORE = {"compress-not-smaller"}
-"""Rows that only a store and a model decide, beside all of ``op: steps``."""
+"""Rows that only a store and a model decide, beside all of ``op: steps``: ``test_message_sequences_services.py``."""
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 Row = Mapping[str, Any]

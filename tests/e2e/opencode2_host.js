@@ -3,10 +3,10 @@
 // ctx.generate.text), so a test that passes here says that the plugin keeps to that API, not that a real 2.x behaves
 // like this.
 //
-//   node opencode2_host.js PLUGIN.js DIRECTORY [--limited]
+//   node opencode2_host.js PLUGIN.js DIRECTORY [--limited | --without-compaction]
 //
 // Reads commands as JSON lines from stdin and answers each with one JSON line. With --limited, `ctx` has what the host
-// embedded in 1.x offers: no sessions, no tools, no events.
+// embedded in 1.x offers: no sessions, no tools, no events. With --without-compaction there is no hook of that name.
 
 import { createInterface } from "node:readline"
 import { pathToFileURL } from "node:url"
@@ -14,7 +14,7 @@ import { pathToFileURL } from "node:url"
 const [file, directory, mode] = process.argv.slice(2)
 const sessions = new Map() // id -> {id, parentID?, title?}
 const tools = new Map()
-const hooks = { prompt: [], context: [] }
+const hooks = { prompt: [], context: [], ...(mode === "--without-compaction" ? {} : { compaction: [] }) }
 const listeners = new Set()
 let disposed = 0
 const registration = () => ({ dispose: async () => void disposed++ })
@@ -62,6 +62,17 @@ async function run(name, event) {
   return event
 }
 
+// The messages belong to the host's own history: whoever changes one of them in place fails here.
+function requested(event) {
+  return { agent: "build", options: {}, tools: {}, ...event, messages: event.messages.map((it) => freeze(new Message(it))) }
+}
+
+class Message {
+  constructor(fields) {
+    Object.assign(this, fields)
+  }
+}
+
 const plugin = (await import(pathToFileURL(file))).default
 let cleanup = await plugin.setup(mode === "--limited" ? { options: {}, agent: {}, skill: {} } : ctx)
 
@@ -72,9 +83,11 @@ const commands = {
   }),
   session: (info) => void sessions.set(info.id, info),
   prompt: (event) => run("prompt", { metadata: {}, delivery: "immediate", ...event }),
-  // The messages belong to the host's own history: whoever changes one of them in place fails here.
-  context: (event) =>
-    run("context", { agent: "build", options: {}, tools: {}, ...event, messages: event.messages.map(freeze) }),
+  context: async (event) => {
+    const answer = await run("context", requested(event))
+    return { ...answer, whole: answer.messages.every((message) => message instanceof Message) }
+  },
+  compaction: (event) => run("compaction", requested({ kind: "compaction", ...event })),
   tool: ({ name, input, context }) =>
     tools.get(name).execute(input, { signal: new AbortController().signal, ...context }),
   event: (event) => listeners.forEach((listener) => listener(event)),

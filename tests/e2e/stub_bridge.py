@@ -3,7 +3,9 @@
 Everything lies in the folder named by STUB_FOLDER: ``heard.jsonl`` (what came in), ``blocks.json`` (what it would have
 shown beside which message, kept over restarts) and ``script.json``, read again for each request: method to one of
 ``hang`` (no answer), ``crash``, ``garbage``, ``flood`` (a line without end), ``error``, ``freeze`` (reads nothing any
-more) or ``slow:MILLISECONDS``.
+more) or ``slow:MILLISECONDS``. Besides, ``digest`` says what ``history`` answers: how many of a request's messages are
+replaced, never its last one, or the very answer; ``summary`` is what a compaction gets, and ``attachment`` how long an
+attachment's address may be.
 
 A prompt with ``recall WORD`` gets the block ``<memory>WORD</memory>``; one with ``ask METHOD`` makes the stub put a
 question of its own to the host first.
@@ -43,7 +45,8 @@ def read(path: Path) -> Params:
 
 def hello(params: Params) -> Params:
     script = read(FOLDER / "script.json")
-    return {"protocol": script.get("protocol", 1), "version": "stub", "history": "digest" in script}
+    answer = {"protocol": script.get("protocol", 1), "version": "stub", "history": "digest" in script}
+    return answer | ({"attachment_chars": script["attachment"]} if "attachment" in script else {})
 
 
 def chat_message(params: Params) -> Params:
@@ -76,13 +79,15 @@ def tool(params: Params) -> Params:
 
 
 def history(params: Params) -> Params:
-    """``digest`` in the script is how many of a request's messages to replace."""
-    count = min(read(FOLDER / "script.json").get("digest", 0), len(params["messages"]) - 1)
+    digest = read(FOLDER / "script.json").get("digest", 0)
+    if not isinstance(digest, int):
+        return {"replace": digest}
+    count = min(digest, len(params["messages"]) - 1)
     return {"replace": {"count": count, "text": f"<digest>{count} messages</digest>"} if count else None}
 
 
 def compacting(params: Params) -> Params:
-    return {"context": ["STUB CONTEXT"]}
+    return {"context": ["STUB CONTEXT"], "summary": read(FOLDER / "script.json").get("summary")}
 
 
 ANSWERS = {

@@ -93,7 +93,7 @@ def test_tools_come_with_their_schema_and_answer(start: Callable[..., Host], stu
     host = start()
     state = host("state")
     tool = state["tools"][0]
-    assert state["hooks"] == ["prompt", "context"]
+    assert state["hooks"] == ["prompt", "context", "compaction"]
     assert (tool["name"], tool["input"]["required"], tool["options"]) == (
         "memory_recall",
         ["query"],
@@ -185,7 +185,7 @@ def test_a_second_setup_is_refused_and_cleanup_lets_go_of_everything(start: Call
     host = start()
     assert host("state")["cleanup"] == "function"
     assert host("again") == {"cleanup": "undefined"}
-    assert host("cleanup") == {"disposed": 3, "listeners": 0}
+    assert host("cleanup") == {"disposed": 4, "listeners": 0}
     assert [message["method"] for message in stub.heard()] == ["started", "hello", "goodbye", "ended"]
     assert host("again") == {"cleanup": "function"}, "the directory is free again"
 
@@ -214,4 +214,134 @@ def test_a_bridge_that_does_not_read_is_not_buried_in_messages(start: Callable[.
     for number in range(20):
         host("event", type="session.text.ended", data={"sessionID": "ses_1", "text": f"{number}" * 1_000_000})
     assert wait_for(lambda: "does not read" in (stub.folder / "plugin.log").read_text())
+    assert host("cleanup")["listeners"] == 0
+
+
+def _talk(*ids: str | None) -> list[Json]:
+    """A user's and an assistant's messages in turn; without an id where that is None."""
+    return [_message(id, "user" if at % 2 == 0 else "assistant", f"text {at}") for at, id in enumerate(ids)]
+
+
+def _request(host: Host, messages: list[Json], *, session: str = "ses_1", kind: str = "primary") -> Json:
+    host("session", id=session, title="A session")
+    return host("context", sessionID=session, kind=kind, messages=messages, system=[])
+
+
+def test_old_messages_give_way_to_the_digest_and_the_rest_stays(start: Callable[..., Host], stub: Stub) -> None:
+    stub.script(digest=2)
+    host = start(history=3000)
+    messages = _talk("u1", "a1", "u2")
+    request = _request(host, messages)
+    digest, *rest = request["messages"]
+    assert (digest["role"], _texts(digest)) == ("user", ["<digest>2 messages</digest>"])
+    assert rest == messages[2:]
+    assert request["whole"], "the digest is a message like the others"
+    told = stub.heard("history")[0]["params"]
+    assert told["messages"] == [{"id": message["id"], "role": message["role"]} for message in messages]
+    assert told["agent"] == "build"
+    asked = [id for message in stub.heard("blocks") for id in message["params"]["messages"]]
+    assert asked == ["u2"]
+    longer = _request(host, _talk("u1", "a1", "u2", "a2", "u3"))["messages"]
+    assert longer[: len(request["messages"])] == request["messages"]
+
+
+def test_messages_without_an_id_are_not_ours_to_replace(start: Callable[..., Host], stub: Stub) -> None:
+    host = start(history=3000)
+    for count, ids in ((2, (None, "a1", "u2")), (2, ("u1", None, "u2")), (3, ("u1", "a1", None, "a2", "u3"))):
+        stub.script(digest={"count": count, "text": "x"})
+        assert _request(host, _talk(*ids))["messages"] == _talk(*ids), ids
+    stub.script(digest={"count": 2, "text": "x"})
+    assert (
+        _request(host, _talk("u1", "a1", None, "a2", "u3"))["messages"][1:] == _talk("u1", "a1", None, "a2", "u3")[2:]
+    )
+    assert _request(host, _talk("u1", "a1", None))["messages"][1:] == _talk("u1", "a1", None)[2:]
+    assert _request(host, _talk("u1", "a1"))["messages"] == _talk("u1", "a1"), "the current turn stays"
+
+
+def test_what_was_replaced_last_stays_replaced_without_an_answer(start: Callable[..., Host], stub: Stub) -> None:
+    stub.script(digest=2)
+    host = start(history=3000)
+    before = _request(host, _talk("u1", "a1", "u2"))["messages"]
+    stub.script(digest=2, history="error")
+    after = _request(host, _talk("u1", "a1", "u2", "a2", "u3"))["messages"]
+    assert after[:2] == before
+    assert _request(host, _talk("u1", "a9", "u2"))["messages"] == _talk("u1", "a9", "u2"), "other messages stay"
+    assert _request(host, _talk("u1", "a1"))["messages"] == _talk("u1", "a1")
+    assert _request(host, [])["messages"] == []
+    assert _request(host, _talk("u7", "a7", "u8"), session="ses_9")["messages"] == _talk("u7", "a7", "u8")
+
+
+def test_once_python_has_said_that_nothing_is_replaced_it_is_not_asked(start: Callable[..., Host], stub: Stub) -> None:
+    host = start()
+    host("tool", name="memory_recall", input={}, context={"sessionID": "ses_1"})  # hello is answered before this
+    _request(host, _talk("u1", "a1", "u2"))
+    assert stub.heard("hello")
+    assert stub.heard("snapshot")
+    assert "system" not in stub.heard("snapshot")[0]["params"]
+    assert not stub.heard("history")
+
+
+def test_a_compaction_takes_its_summary_from_python(start: Callable[..., Host], stub: Stub) -> None:
+    stub.script(digest=2, summary="What was said.")
+    host = start(history=3000, compacting=3000)
+    host("session", id="ses_1", title="A session")
+    messages = _talk("u1", "a1", "u2", "a2", None)
+    event = host("compaction", sessionID="ses_1", messages=messages, system=[])
+    assert event["result"] == {"summary": "What was said."}
+    assert event["messages"] == messages
+    told = stub.heard("compacting")[0]["params"]["messages"]
+    assert [message["id"] for message in told] == ["u1", "a1", "u2", "a2", "#4"]
+    taken = host("compaction", sessionID="ses_1", messages=messages, system=[], result={"summary": "mine"})
+    assert taken["result"] == {"summary": "mine"}, "another plugin was first"
+    host("session", id="ses_2", title="Explore", parentID="ses_1")
+    assert "result" not in host("compaction", sessionID="ses_2", messages=messages, system=[])
+
+
+def test_a_compaction_without_a_summary_reads_the_digest(start: Callable[..., Host], stub: Stub) -> None:
+    stub.script(digest=2)
+    host = start(history=3000, compacting=3000)
+    host("session", id="ses_1", title="A session")
+    host("prompt", sessionID="ses_1", messageID="u2", prompt={"text": "recall apples"})
+    messages = _talk("u1", "a1", "u2", "a2", None)
+    event = host("compaction", sessionID="ses_1", messages=messages, system=[])
+    assert "result" not in event
+    assert _texts(event["messages"][0]) == ["<digest>2 messages</digest>"]
+    assert event["messages"][1:] == messages[2:], "and no blocks"
+    assert [part["text"] for part in event["system"]] == ["STUB CONTEXT"]
+    stub.script(digest=2, history="error", compacting="error")
+    event = host("compaction", sessionID="ses_1", messages=messages, system=[])
+    assert event["messages"][1:] == messages[2:]
+    assert event["system"] == []
+
+
+def test_a_host_without_that_hook_is_served_all_the_same(start: Callable[..., Host], stub: Stub) -> None:
+    stub.script(digest=2)
+    host = start("--without-compaction", history=3000)
+    assert host("state")["hooks"] == ["prompt", "context"]
+    assert _texts(_request(host, _talk("u1", "a1", "u2"))["messages"][0]) == ["<digest>2 messages</digest>"]
+    assert host("cleanup") == {"disposed": 3, "listeners": 0}
+
+
+def test_attachments_travel_as_far_as_they_are_kept_and_never_crowd_out_the_rest(
+    start: Callable[..., Host], stub: Stub
+) -> None:
+    stub.script(attachment=3_000_000)
+    host = start(tool=300)
+    host("tool", name="memory_recall", input={}, context={"sessionID": "ses_1"})  # hello is answered before this
+    kept, large, small = ("data:image/png;base64," + "A" * size for size in (2_900_000, 3_000_000, 900))
+
+    def told(*urls: str) -> list[str]:
+        before = len(stub.heard("event"))
+        host("event", type="session.text.ended", data={"sessionID": "ses_1", "urls": urls})
+        assert wait_for(lambda: len(stub.heard("event")) > before)
+        return list(stub.heard("event")[-1]["params"]["properties"]["urls"])
+
+    head = "data:image/png;base64,"
+    assert told(kept, large, small) == [kept, head, small]
+    assert told(kept, kept, kept) == [kept, kept, head], "8 Mi characters at once"
+    stub.script(tool="freeze", attachment=3_000_000)
+    host("tool", name="memory_recall", input={}, context={"sessionID": "ses_1"})
+    for _ in range(12):
+        host("event", type="session.text.ended", data={"sessionID": "ses_1", "urls": [kept]})
+    assert "does not read" not in (stub.folder / "plugin.log").read_text(), "what is cut leaves room for the rest"
     assert host("cleanup")["listeners"] == 0

@@ -286,7 +286,19 @@ def test_a_session_of_the_user_is_never_discarded(server: Server, stub: Stub) ->
     assert server.messages(session)
 
 
-def test_events_arrive_once_settled_and_without_attachments(server: Server, model: ScriptedModel, stub: Stub) -> None:
+def test_without_a_strategy_nothing_is_asked_about_histories(server: Server, model: ScriptedModel, stub: Stub) -> None:
+    session = server.create_session()
+    for text in ("one", "two", "three"):
+        server.prompt(session, text)
+    assert "one" in _chat(model, session)[-1].all_text()
+    assert stub.heard("snapshot", session=session)
+    assert "system" not in stub.heard("snapshot", session=session)[0]["params"]
+    assert not stub.heard("history"), "in none of the sessions so far"
+
+
+def test_events_arrive_once_settled_and_where_none_are_kept_without_attachments(
+    server: Server, model: ScriptedModel, stub: Stub
+) -> None:
     model.when(last_role="user").call("memory_recall", query="x")
     session = server.create_session()
     paper = {"type": "file", "mime": "application/pdf", "filename": "a.pdf", "url": BIG_ATTACHMENT}
@@ -303,6 +315,33 @@ def test_events_arrive_once_settled_and_without_attachments(server: Server, mode
     assert any(e["properties"]["info"]["role"] == "assistant" for e in stub.events(session, "message.updated"))
     server.delete_session(session)
     assert wait_for(lambda: stub.events(session, "session.deleted"))
+
+
+def test_attachments_that_are_kept_arrive_and_a_history_leaves_out_what_does_not_fit(
+    fresh: Callable[..., tuple[OpenCode, Stub]],
+) -> None:
+    opencode, stub = fresh()
+    stub.script(attachment=3_000_000)
+    head = "data:application/pdf;base64,"
+    urls = [head + letter * 2_900_000 for letter in "ABCD"] + [head + "E" * 3_000_000, head + "F" * 900]
+    files = [{"type": "file", "mime": "application/pdf", "filename": "a.pdf", "url": url} for url in urls]
+    with opencode.serve(cwd=opencode.project()) as server:
+        session = server.create_session()
+        server.prompt(session, "", parts=[{"type": "text", "text": "look at this"}], noReply=True)
+        for file in files:
+            server.prompt(session, "", parts=[file], noReply=True)
+        assert wait_for(lambda: len(_told_files(stub, session)) == len(files))
+        assert _told_files(stub, session) == [*urls[:4], head, urls[5]]
+        server.prompt(session, "ask host.messages", noReply=True)
+        assert wait_for(lambda: [m for m in stub.heard() if m.get("id") == "stub-host.messages"])
+    (answer,) = (message for message in stub.heard() if message.get("id") == "stub-host.messages")
+    parts = [message["parts"][0] for message in answer["result"][1:7]]
+    assert [part and part["url"] for part in parts] == [*urls[:2], None, None, head, urls[5]]
+
+
+def _told_files(stub: Stub, session: str) -> list[str]:
+    parts = [event["properties"]["part"] for event in stub.events(session, "message.part.updated")]
+    return [part["url"] for part in parts if part["type"] == "file"]
 
 
 def test_the_bridge_can_read_the_session_and_the_list_of_sessions(server: Server, stub: Stub) -> None:

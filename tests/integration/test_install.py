@@ -283,6 +283,10 @@ def test_doctor_reads_the_note_of_the_last_load(machine: Machine) -> None:
     check = machine.checks()["load"]
     assert check["state"] == "ok"
     assert "/work" in check["message"]
+    file.write_text(json.dumps({**note, "time": "2999-01-01T00:00:00Z", "outdated": True}))
+    check = machine.checks()["load"]
+    assert (check["state"], check["mend"]) == ("warn", "restart OpenCode")
+    assert "other tools" in check["message"]
     file.write_text(json.dumps({**note, "time": "2020-01-01T00:00:00Z"}))
     assert "before it was last installed" in machine.checks()["load"]["message"]
     file.write_text("[]")
@@ -319,3 +323,14 @@ def test_doctor_goes_no_further_with_settings_that_are_wrong(machine: Machine) -
     assert told["ok"] is False
     assert [check["name"] for check in told["checks"]] == ["package", "settings"]
     assert set(told["checks"][0]) == {"name", "state", "message", "mend"}
+
+
+def test_doctor_names_the_tools_of_a_strategy_that_were_not_installed(machine: Machine) -> None:
+    machine.run("install", "opencode")
+    checks = machine.json("doctor", BACKSTORY_SESSION_STRATEGY="tree")["checks"]
+    told = [(check["state"], check["message"]) for check in checks if check["name"] == "long sessions"]
+    assert [state for state, _ in told] == ["ok", "warn"]
+    assert "without search_memory_tree" in told[1][1]
+    machine.run("install", "opencode", BACKSTORY_SESSION_STRATEGY="tree")
+    checks = machine.json("doctor", BACKSTORY_SESSION_STRATEGY="tree")["checks"]
+    assert [check["state"] for check in checks if check["name"] == "long sessions"] == ["ok"]

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backstory.domain.digest import Strategy
+from backstory.errors import ConfigError, InputError
 from backstory.services.digesting import LEASE, Digesting
 from backstory.services.session_digest import SessionDigests
 from backstory.services.session_views import SessionViews
@@ -14,6 +15,8 @@ from backstory.services.session_views import SessionViews
 if TYPE_CHECKING:
     from backstory.bootstrap.app import App
     from backstory.config import Settings
+    from backstory.config.long_sessions import TreeSettings
+    from backstory.domain.summary_tree import TreePolicy
     from backstory.ports.system import TokenCounter
     from backstory.ports.text_models import TextModel
     from backstory.services.digest_strategy import DigestStrategy
@@ -37,7 +40,10 @@ class LongSessions:
 
 
 def long_sessions(app: App) -> LongSessions | None:
-    """The services for the chosen strategy; None where it is off, or there is no archive to digest from."""
+    """The services for the chosen strategy; None where it is off, or there is no archive to digest from.
+
+    Raises ConfigError for thresholds that do not fit each other.
+    """
     settings = app.settings
     if settings.session.strategy == "off" or not settings.archive.enabled:
         return None
@@ -57,7 +63,7 @@ def long_sessions(app: App) -> LongSessions | None:
             clock=app.clock,
             ids=app.ids,
             lease=max(LEASE, 2 * timedelta(milliseconds=settings.models.timeout_ms)),
-        ),  # fmt: skip
+        ),
     )
 
 
@@ -65,24 +71,16 @@ def _strategy(settings: Settings, model: TextModel | None, tokens: TokenCounter)
     timeout_s = settings.models.timeout_ms / 1000
     if settings.session.strategy == "tree":
         from backstory.adapters.blocking import run_blocking
-        from backstory.domain.summary_tree import TreePolicy
         from backstory.services.summary_tree import SummaryTree
 
-        tree = settings.tree
-        policy = TreePolicy(
-            max_raw=tree.max_raw,
-            min_batch=tree.min_batch,
-            compact_threshold=tree.compact_threshold,
-            compact_branch=tree.compact_branch,
-            max_sync=tree.max_sync,
-        )
+        policy = _tree_policy(settings.tree)
         return SummaryTree(model, policy=policy, tokens=tokens, timeout_s=timeout_s, aside=run_blocking)
     from backstory.domain.observation import ObservationPolicy
     from backstory.services.observation import Observing
 
     return Observing(
         model,
-        policy=ObservationPolicy(
+        policy=ObservationPolicy(  # each option's own limits are within the policy's
             message_tokens=settings.observation.message_tokens,
             observation_tokens=settings.reflection.observation_tokens,
         ),
@@ -91,3 +89,19 @@ def _strategy(settings: Settings, model: TextModel | None, tokens: TokenCounter)
         observer_instruction=settings.observation.custom_instruction,
         reflector_instruction=settings.reflection.custom_instruction,
     )
+
+
+def _tree_policy(tree: TreeSettings) -> TreePolicy:
+    """Each option is within its own limits; what is left to go wrong is one that does not fit another."""
+    from backstory.domain.summary_tree import TreePolicy
+
+    try:
+        return TreePolicy(
+            max_raw=tree.max_raw,
+            min_batch=tree.min_batch,
+            compact_threshold=tree.compact_threshold,
+            compact_branch=tree.compact_branch,
+            max_sync=tree.max_sync,
+        )
+    except InputError as error:
+        raise ConfigError(f"tree.{error}", option=f"tree.{error.field}") from error

@@ -119,6 +119,8 @@ def next_step(history: History, policy: TreePolicy) -> Leaves | Merge | None:
     A gap, as an undo leaves one, is filled first, since no node behind it can be shown. Then what is far behind catches
     up; parents come before new leaves, unless the host is about to drop messages.
     """
+    if not history.messages:
+        return None  # nobody can tell what lies between the nodes
     run, leaf = _raw(history), next_leaf(history, policy)
     if run is not None and run.closed:
         return None if leaf is None else Leaves(batches=(leaf,))

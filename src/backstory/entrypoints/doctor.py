@@ -9,7 +9,7 @@ import os
 import platform
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from backstory.bootstrap import App, open_app
 from backstory.config import Resolved, Settings
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import CURRENT, Selection
+from backstory.entrypoints.drive import drive
 from backstory.errors import BackstoryError, ConfigError, StoreBusy, StoreDamaged, StoreError
 from backstory.ports.upkeep import Finding, Severity
 
@@ -37,6 +38,7 @@ WAYS_OUT = (
     " the store is moved away, `backstory import --keep-projects FILE` brings it back"
 )
 
+_DIGESTS = "long sessions"
 _STATES: dict[Severity, State] = {Severity.DAMAGE: "fail", Severity.OUT_OF_STEP: "warn"}
 
 
@@ -68,6 +70,59 @@ def check_settings(resolve: Callable[[], Resolved]) -> tuple[list[Check], Settin
     changed = sum(source != "default" for source in resolved.sources.values())
     message = f"{changed} of {len(resolved.sources)} settings differ from their defaults; data is kept in {data_dir}"
     return warnings or [Check(name="settings", state="ok", message=message)], resolved.settings
+
+
+def check_long_sessions(
+    settings: Settings, installed: Mapping[Path, Collection[str]], folder: Path | None = None
+) -> list[Check]:
+    """Whether the chosen strategy can do its work: nothing where none is chosen. ``installed`` are the names of the
+    tools that OpenCode's plugin offers, by the folder that it lies in; ``folder`` as in ``check_store``."""
+    strategy = settings.session.strategy
+    if strategy == "off":
+        return []
+    if not settings.archive.enabled:
+        message = f"session.strategy is {strategy}, but archive.enabled is off: there is nothing to make digests from"
+        return [_long_sessions(message, mend="switch archive.enabled on, or session.strategy off")]
+    return [_digest_writer(settings, folder), *_digest_tools(settings, installed)]
+
+
+def _digest_writer(settings: Settings, folder: Path | None) -> Check:
+    """Who writes digests. The store is not opened for that."""
+    strategy = settings.session.strategy
+    app = open_app(settings, folder=folder, one_shot=True, create=False)
+    try:
+        model = app.text_model if app.long_sessions is not None else None
+    except ConfigError as error:
+        mend = "`backstory config` shows what is set; models.provider none has extracts made"
+        return _long_sessions(f"session.strategy is {strategy}, but no digest can be made: {error}", mend=mend)
+    finally:
+        drive(app.close())
+    if model is not None:
+        message = f"{strategy}, written by {model.name}"
+    elif settings.models.provider == "none":
+        message = f"{strategy}, made as extracts: models.provider is none"
+    else:
+        message = f"{strategy}, written by the model that OpenCode lends; where it lends none, extracts are made"
+    return Check(name=_DIGESTS, state="ok", message=message)
+
+
+def _digest_tools(settings: Settings, installed: Mapping[Path, Collection[str]]) -> Iterator[Check]:
+    from backstory.entrypoints.tools.catalogue import OF_STRATEGY
+
+    wanted = [tool.name for tool in OF_STRATEGY[settings.session.strategy]]
+    if not settings.opencode.tools:
+        message = f"opencode.tools is off, so the agent cannot look behind its digest: no {' or '.join(wanted)}"
+        yield _long_sessions(message, mend="switch opencode.tools on")
+        return
+    for folder, names in installed.items():
+        missing = [name for name in wanted if name not in names]
+        if missing:
+            message = f"{folder} was installed without {', '.join(missing)}: the agent cannot look behind its digest"
+            yield _long_sessions(message, mend="`backstory install opencode`, then restart OpenCode")
+
+
+def _long_sessions(message: str, *, mend: str) -> Check:
+    return Check(name=_DIGESTS, state="warn", message=message, mend=mend)
 
 
 async def check_store(settings: Settings, folder: Path | None = None) -> list[Check]:

@@ -14,10 +14,11 @@ from backstory.entrypoints.tables import Column, Table
 
 if TYPE_CHECKING:
     from backstory.domain.conversation import BlobRef, Message, Part
-    from backstory.domain.ids import ProjectId
+    from backstory.domain.ids import ProjectId, SessionId
     from backstory.domain.project import Project
     from backstory.entrypoints.shapes import Shape
     from backstory.ports.conversation import Pruned
+    from backstory.services.digest_inspection import DigestCard
     from backstory.services.sessions import Page, SessionCard
 
 _TOOL_CHARS = 2000
@@ -25,7 +26,9 @@ _TOOL_CHARS = 2000
 _SAID = ("text", "reasoning")
 
 
-def session_table(cards: Sequence[SessionCard], projects: Mapping[ProjectId, Project]) -> Table:
+def session_table(
+    cards: Sequence[SessionCard], projects: Mapping[ProjectId, Project], digests: Mapping[SessionId, DigestCard]
+) -> Table:
     """Sessions, one a row."""
     return Table(
         columns=(
@@ -34,6 +37,7 @@ def session_table(cards: Sequence[SessionCard], projects: Mapping[ProjectId, Pro
             Column("started"),
             Column("last"),
             Column("messages", is_number=True),
+            Column("digest"),
             Column("title", is_wide=True),
             Column("belongs to"),
         ),
@@ -44,6 +48,7 @@ def session_table(cards: Sequence[SessionCard], projects: Mapping[ProjectId, Pro
                 shown_time(card.session.created_at),
                 shown_time(card.count.last_at if card.count else card.session.updated_at),
                 f"{card.count.messages if card.count else 0}",
+                _digest(digests.get(card.session.id)),
                 card.session.title or "",
                 ", ".join(_relations(card, names=False)),
             )
@@ -53,7 +58,9 @@ def session_table(cards: Sequence[SessionCard], projects: Mapping[ProjectId, Pro
     )
 
 
-def head_lines(card: SessionCard, projects: Mapping[ProjectId, Project]) -> Iterator[Line]:
+def head_lines(
+    card: SessionCard, projects: Mapping[ProjectId, Project], digest: DigestCard | None = None
+) -> Iterator[Line]:
     """What a session is."""
     session, count = card.session, card.count
     yield f"{session.id}  {shortened(session.title or 'without a title')}", "strong"
@@ -62,6 +69,8 @@ def head_lines(card: SessionCard, projects: Mapping[ProjectId, Project]) -> Iter
     told = f"{count.messages if count else 0} messages"
     back = f", {count.removed} of them taken back" if count and count.removed else ""
     yield f"{shown_time(session.created_at)} to {last}, {told}{back}", "plain"
+    if digest is not None:
+        yield f"Digest: {_digest(digest)}; --digest shows it", "plain"
     yield from ((f"{relation[:1].upper()}{relation[1:]}", "plain") for relation in _relations(card, names=True))
 
 
@@ -103,13 +112,15 @@ def pruned_lines(pruned: Pruned, *, done: bool) -> Iterator[Line]:
     counts += [f"{pruned.blobs} large contents ({pruned.blob_bytes:,} bytes)", f"{pruned.blocks} frozen blocks"]
     counts.append(f"and {pruned.sessions} sessions that have no message then")
     yield f"{'Removed' if done else 'Would remove'} {', '.join(counts)}.", "good" if done else "plain"
-    yield "Memories stay.", "faint"
+    yield "Digests of sessions lose what was made of these messages. Memories stay.", "faint"
     if done:
         yield "The store reuses the room; a file does not get smaller by it.", "faint"
 
 
-def card_shape(card: SessionCard, projects: Mapping[ProjectId, Project]) -> Shape:
+def card_shape(card: SessionCard, projects: Mapping[ProjectId, Project], digest: DigestCard | None = None) -> Shape:
     """A session as the listing has it."""
+    from backstory.entrypoints.digest_views import card_shape as digest_shape
+
     session, count = card.session, card.count
     return {
         "id": session.id,
@@ -128,6 +139,7 @@ def card_shape(card: SessionCard, projects: Mapping[ProjectId, Project]) -> Shap
         "taken_back": count.removed if count else 0,
         "first_message_at": None if count is None else format_time(count.first_at),
         "last_message_at": None if count is None else format_time(count.last_at),
+        "digest": digest_shape(digest),
     }
 
 
@@ -146,6 +158,12 @@ def _project(card: SessionCard, projects: Mapping[ProjectId, Project]) -> str:
     project = card.session.project
     known = None if project is None else projects.get(project)
     return known.name if known is not None else project or ""
+
+
+def _digest(card: DigestCard | None) -> str:
+    from backstory.entrypoints.digest_views import summary
+
+    return "" if card is None else summary(card)
 
 
 def _relations(card: SessionCard, *, names: bool) -> Iterator[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from backstory.domain.ids import MemoryId
+from backstory.domain.memory import Visibility
 from backstory.domain.ranking import (
     NO_WORDS,
     Meaning,
@@ -33,6 +35,7 @@ from backstory.services.query_reading import ReadQuery
 # Asked of each index at the least, and compared word by word: 60 and 40 of them ranked no labelled prompt otherwise.
 _CANDIDATES = 48
 _COMPARED = 32
+_RESERVED = 16  # more of each index for the project's own, where global ones may have crowded them out
 _LOADED_AT_LEAST = 24  # of the candidates, before it is known which others circumstances may bring among the best
 
 
@@ -41,7 +44,8 @@ class Found:
     """What the indexes found: for each memory its word match and its similarity.
 
     ``no_words`` is the match of a memory that holds none of the query's words; ``wanted`` how many each index is asked
-    for.
+    for. ``beyond`` is the most that the similarity of a memory outside the list can be, None where the list has all.
+    ``own`` are memories of the viewer's project that were looked for apart.
     """
 
     wanted: int = _CANDIDATES
@@ -49,6 +53,8 @@ class Found:
     no_words: WordMatch = NO_WORDS
     statistics: WordStatistics | None = None
     similarity: dict[MemoryId, float] = field(default_factory=dict)
+    beyond: float | None = None
+    own: set[MemoryId] = field(default_factory=set)
     asked: ReadQuery | None = None
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -76,23 +82,45 @@ class CandidateSearch:
 
     async def search_words(self, text: str, selection: Selection, found: Found) -> None:
         terms = analyse_query(text)
-        search = await self._backend.text.search_text([term.token for term in terms], selection, limit=found.wanted)
+        tokens = [term.token for term in terms]
+        search = await self._backend.text.search_text(tokens, selection, limit=found.wanted)
         found.statistics = _statistics(search)
         asked = weigh_query(terms, found.statistics)
         found.no_words = match_words(asked, held={}, length=0)
         found.words = {hit.id: match_words(asked, held=hit.matched, length=hit.length) for hit in search.hits}
+        told = [match(words, None, self._policy) for words in found.words.values()]
+        if len(told) >= found.wanted and self._may_crowd(told, selection):
+            reserved = await self._backend.text.search_text(tokens, _of_project(selection), limit=_RESERVED)
+            for hit in reserved.hits:
+                found.words.setdefault(hit.id, match_words(asked, held=hit.matched, length=hit.length))
+                found.own.add(hit.id)
 
     async def search_meaning(self, selection: Selection, found: Found) -> None:
         if found.asked is None:
             return
+        vector, model = found.asked.passage.vector, found.asked.model
+        search = partial(self._backend.vectors.search_vectors, vector, model=model)
         try:
-            hits = await self._backend.vectors.search_vectors(
-                found.asked.passage.vector, selection, model=found.asked.model, limit=found.wanted
-            )
+            hits = await search(selection, limit=found.wanted)
+            found.similarity = {hit.id: hit.similarity for hit in hits}
+            if len(hits) < found.wanted:
+                return
+            found.beyond = hits[-1].similarity
+            if self._may_crowd([self._policy.similarity * hit.similarity for hit in hits], selection):
+                reserved = await search(_of_project(selection), limit=_RESERVED)
+                found.similarity |= {hit.id: hit.similarity for hit in reserved}
+                found.own |= {hit.id for hit in reserved}
         except ModelError as error:
             found.skipped.append(Skipped(part="meaning", reason=str(error)))
-            return
-        found.similarity = {hit.id: hit.similarity for hit in hits}
+
+    def _may_crowd(self, evidence: Sequence[float], selection: Selection) -> bool:
+        """Whether a memory of the project may stand behind the end of a full list and yet be best, since it is the
+        project's own: the list is so level that this outweighs it, and not of chance matches alone."""
+        viewer = selection.viewer
+        if viewer.project is None or viewer.all_projects or selection.visibility is not None:
+            return False
+        best, lead = max(evidence), self._policy.own_project
+        return best > 2.0 * lead and best - min(evidence) < lead
 
     async def score(self, found: Found, query: Query, selection: Selection) -> list[Result]:
         candidates = await self._compare_words(found, _candidates(found, self._policy))
@@ -129,6 +157,9 @@ class CandidateSearch:
         words = None if found.asked is None else found.asked.passage.words
         if found.asked is None or words is None or found.statistics is None:
             return candidates
+        if found.own:
+            lead = self._policy.own_project
+            candidates = sorted(candidates, key=lambda c: c.evidence + lead * (c.id in found.own), reverse=True)
         ids = [candidate.id for candidate in candidates[:_COMPARED]]
         compared = await self._backend.vectors.compare_words(words, ids, model=found.asked.model)
         weights = weigh_words(words.words, found.statistics)
@@ -149,11 +180,9 @@ def _candidates(found: Found, policy: RankingPolicy) -> list[_Candidate]:
     """All that the indexes found, the best matches first as far as can be told without comparing words."""
     # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list, it has
     # no vector yet and is judged by its words
-    full = len(found.similarity) >= found.wanted
-    beyond = min(found.similarity.values()) if full else None
     candidates = []
     for memory_id in dict.fromkeys([*found.words, *found.similarity]):
-        similarity = found.similarity.get(memory_id, beyond)
+        similarity = found.similarity.get(memory_id, found.beyond)
         meaning = None if similarity is None else Meaning(similarity=similarity)
         candidates.append(_candidate(memory_id, found.words.get(memory_id, found.no_words), meaning, policy))
     return sorted(candidates, key=_by_evidence, reverse=True)
@@ -171,6 +200,10 @@ def _that_may_rise(
 
 def _candidate(memory_id: MemoryId, words: WordMatch, meaning: Meaning | None, policy: RankingPolicy) -> _Candidate:
     return _Candidate(memory_id, words, meaning, match(words, meaning, policy))
+
+
+def _of_project(selection: Selection) -> Selection:
+    return replace(selection, visibility=Visibility.PROJECT)
 
 
 def _by_evidence(candidate: _Candidate) -> float:

@@ -7,8 +7,10 @@ kept with the frozen block, in the log and in ``inspect``.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from backstory.domain.context_block import Block, recall_block, snapshot_block, with_notes
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
@@ -25,6 +27,9 @@ from backstory.ports.store import Use
 from backstory.ports.system import Clock, TokenCounter
 from backstory.services.query import Query, Recalled, Result
 from backstory.services.recall import Recall
+
+if TYPE_CHECKING:
+    from backstory.services.evidence_quotes import EvidenceQuotes
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +62,18 @@ class ContextBlocks:
     """Composes, freezes and replays what the model is shown."""
 
     def __init__(
-        self, backend: Backend, recall: Recall, *, clock: Clock, tokens: TokenCounter, policy: ContextPolicy
+        self,
+        backend: Backend,
+        recall: Recall,
+        *,
+        clock: Clock,
+        tokens: TokenCounter,
+        policy: ContextPolicy,
+        quotes: EvidenceQuotes | None = None,
     ) -> None:
+        """``quotes`` gives what was said earlier where memories are silent; left out, nothing of it is shown."""
         self._backend = backend
+        self._quotes = quotes
         self._recall = recall
         self._clock = clock
         self._tokens = tokens
@@ -73,6 +87,7 @@ class ContextBlocks:
         text = "" if self._policy.by_recency else strip_injected(prompt)
         if not text.strip() and not self._policy.by_recency:
             return Context(text=None, silent_because="the prompt has no text")
+        started = time.monotonic()
         recalled = await self._recall.recall(
             Query(
                 text=text,
@@ -83,7 +98,9 @@ class ContextBlocks:
                 embed_within_s=self._policy.embed_within_s,
             )
         )
-        return await self._compose(recalled, viewer)
+        if recalled.results or self._quotes is None or not text:
+            return await self._compose(recalled, viewer)
+        return await self._quote(self._quotes, text, viewer, recalled, started)
 
     async def for_prompt_or_nothing(self, prompt: str, viewer: Viewer) -> Context:
         """Like ``for_prompt``, but a store or a model that fails means no block, with the reason."""
@@ -185,6 +202,21 @@ class ContextBlocks:
         if block is None:
             return Context(text=None, silent_because="no memory fits into the budget of the block")
         return Context(text=block.text, shown=_shown(block, recalled.results))
+
+    async def _quote(
+        self, quotes: EvidenceQuotes, prompt: str, viewer: Viewer, recalled: Recalled, started: float
+    ) -> Context:
+        """What was said earlier, where no memory answers; what goes wrong there is one more reason for silence."""
+        silent = await self._why_silent(recalled, viewer)
+        left = self._policy.embed_within_s
+        if left is not None:
+            left = max(0.0, left - (time.monotonic() - started))
+        try:
+            quoted = await quotes.quote(prompt, viewer, within_s=left)
+        except BackstoryError as error:
+            log.warning("event=evidence_skipped session=%s reason=%s", viewer.session, error)
+            return Context(text=None, silent_because=f"{silent}; earlier sessions could not be searched: {error}")
+        return Context(text=quoted.text, silent_because=f"{silent}; {quoted.told}")
 
     async def _why_silent(self, recalled: Recalled, viewer: Viewer) -> str | None:
         """Why nothing was recalled, and that there is more here than was asked, where there is."""

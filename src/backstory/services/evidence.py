@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import tzinfo
+from functools import partial
+from typing import Any, TypeVar
 
 from backstory.domain.evidence import (
     BY_WORDS,
@@ -15,7 +17,9 @@ from backstory.domain.evidence import (
     explain_evidence,
     score_messages,
 )
+from backstory.domain.evidence_asked import asks_back
 from backstory.domain.evidence_hints import date_hint, detail_hint, speaker_hint
+from backstory.domain.evidence_offer import EvidenceOffer, is_quotable, offer
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageNumber
 from backstory.domain.evidence_signs import EvidenceStatistics, PassageSigns, read_signs
 from backstory.domain.ids import SessionId
@@ -25,18 +29,23 @@ from backstory.domain.time_range import TimeRange
 from backstory.errors import InputError, ModelError
 from backstory.ports.evidence import EvidenceIndex, PassageSearch, Sight
 from backstory.ports.models import Embedder, EmbeddingModel, Vector
-from backstory.ports.system import Clock
+from backstory.ports.system import Aside, Clock
+
+T = TypeVar("T")
 
 MAX_QUESTION_CHARS = 2000
 MAX_LIMIT = 100
 CANDIDATES = 200
 """Passages taken from each index; they come with their neighbours."""
+UNASKED_CANDIDATES = 40
+"""The same for a prompt that asked for nothing, by words alone: reading all vectors would take longer than the rest."""
 
 _SHARE_OF_BEST = 0.4
 """A message that is far by itself is still shown when what stands around it lifts it this near to the best."""
 
 NO_EVIDENCE = "no session here holds any of it"
 NO_QUESTION = "nothing was asked"
+NOT_ASKED_BACK = "the prompt does not ask for anything said earlier"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +79,12 @@ class Signs:
     skipped: str | None = None
 
 
-@dataclass(slots=True)
-class _Meaning:
-    """What the vectors say: the model and the question's vector, and the cosines of the nearest passages."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A question as the model reads it; without a vector, ``skipped`` says why unless none was wanted."""
 
     model: EmbeddingModel | None = None
     vector: Vector | None = None
-    nearest: dict[PassageNumber, float] = field(default_factory=dict)
     skipped: str | None = None
 
 
@@ -84,14 +92,25 @@ class EvidenceRecall:
     """Searches the archived messages by words and by meaning."""
 
     def __init__(
-        self, index: EvidenceIndex, embedder: Embedder | None, *, clock: Clock, zone: tzinfo, no_embedder: str
+        self,
+        index: EvidenceIndex,
+        embedder: Embedder | None,
+        *,
+        clock: Clock,
+        zone: tzinfo,
+        no_embedder: str,
+        aside: Aside | None = None,
     ) -> None:
-        """``zone`` is where the person is, for the days that questions name. ``no_embedder`` says why there is none."""
+        """``zone`` is where the person is, for the days that questions name. ``no_embedder`` says why there is none.
+        ``aside`` runs a search's reads and its scoring as one, away from the event loop; left out, all of it is done in
+        place."""
         self._index = index
         self._embedder = embedder
         self._clock = clock
         self._zone = zone
         self._no_embedder = no_embedder
+        self._aside = aside or _in_place
+        self._searchable: str | None = None  # the model of which vectors were seen; saves counting them each time
 
     async def search(
         self,
@@ -109,11 +128,43 @@ class EvidenceRecall:
         """
         if not 1 <= limit <= MAX_LIMIT:
             raise InputError(f"limit is {limit}; it must lie between 1 and {MAX_LIMIT}", field="limit")
+        text = question[:MAX_QUESTION_CHARS].strip()
+        if not text:
+            return EvidenceFound(silent_because=NO_QUESTION)
         sight = Sight(viewer=viewer, session=session, said=said)
-        found = await self.signs(question, sight=sight, lexical_only=lexical_only)
+        asked = await self._read(text, lexical_only=lexical_only)
+        return await self._aside(partial(self._answer, text, asked, sight, limit))
+
+    async def offer(self, prompt: str, *, viewer: Viewer, within_s: float | None = None) -> EvidenceOffer:
+        """What may be quoted beside a prompt that asked for nothing: a few passages of earlier sessions of the viewer's
+        project, best first; or none and why. ``within_s`` bounds the time; None waits.
+
+        Only a prompt that asks back (``asks_back``) is searched for, by its words; meaning helps to judge what they
+        found. Raises what the store raises. Cost: see docs/adr/0012; nothing for other prompts.
+        """
+        text = prompt[:MAX_QUESTION_CHARS].strip()
+        if viewer.project is None or not asks_back(text):
+            return EvidenceOffer(silent_because=NOT_ASKED_BACK)
+        if within_s is None:
+            return await self._search_unasked(text, viewer)
+        import anyio
+
+        with anyio.move_on_after(within_s):
+            return await self._search_unasked(text, viewer)
+        return EvidenceOffer(silent_because="earlier sessions were not searched for lack of time")
+
+    async def signs(self, question: str, *, sight: Sight, lexical_only: bool = False) -> Signs:
+        """The candidates of a question and what speaks for each, not weighed yet."""
+        text = question[:MAX_QUESTION_CHARS].strip()
+        if not text:
+            return Signs()
+        asked = await self._read(text, lexical_only=lexical_only)
+        return await self._aside(partial(self._gather, text, asked, sight))
+
+    async def _answer(self, text: str, asked: _Asked, sight: Sight, limit: int) -> EvidenceFound:
+        found = await self._gather(text, asked, sight)
         if not found.signs:
-            silent = NO_EVIDENCE if question.strip() else NO_QUESTION
-            return EvidenceFound(silent_because=silent, skipped=found.skipped)
+            return EvidenceFound(silent_because=NO_EVIDENCE, skipped=found.skipped)
         scores = score_messages(found.signs, weights_for(found))
         if not any(answers(score.best) for score in scores):
             return EvidenceFound(silent_because=_too_far(scores), skipped=found.skipped)
@@ -122,26 +173,39 @@ class EvidenceRecall:
         quote = _Quotes(found.loaded)
         return EvidenceFound(results=tuple(quote.result(score) for score in passed[:limit]), skipped=found.skipped)
 
-    async def signs(self, question: str, *, sight: Sight, lexical_only: bool = False) -> Signs:
-        """The candidates of a question and what speaks for each, not weighed yet."""
-        text = question[:MAX_QUESTION_CHARS].strip()
-        if not text:
-            return Signs()
+    async def _search_unasked(self, text: str, viewer: Viewer) -> EvidenceOffer:
+        asked = await self._read(text, lexical_only=False)
+        return await self._aside(partial(self._offer, text, asked, replace(viewer, all_projects=False)))
+
+    async def _offer(self, text: str, asked: _Asked, viewer: Viewer) -> EvidenceOffer:
+        """Neighbours are read along, whatever they are, but only what may be quoted is a candidate."""
+        terms = analyse_query(text)
+        tokens = [term.token for term in terms]
+        words = await self._index.search_text(tokens, Sight(viewer=viewer), limit=UNASKED_CANDIDATES)
+        found = await self._index.neighbours(words.numbers, tokens=tokens)
+        loaded = [item for item in found if item.passage.session != viewer.session]
+        cosines = await self._cosines(asked, {}, loaded)
+        passages = {item.passage.number: item.passage for item in loaded if is_quotable(item.passage)}
+        signs = [sign for sign in self._read_signs(text, terms, loaded, words, cosines) if sign.passage in passages]
+        return offer(terms, signs, passages)
+
+    async def _gather(self, text: str, asked: _Asked, sight: Sight) -> Signs:
+        """Everything that is read for a question, once the model has read the question itself."""
         terms = analyse_query(text)
         tokens = [term.token for term in terms]
         words = await self._index.search_text(tokens, sight, limit=CANDIDATES)
-        meaning = _Meaning() if lexical_only else await self._meaning(text, sight)
-        numbers = list(dict.fromkeys([*words.numbers, *meaning.nearest]))
+        nearest = await self._nearest(asked, sight)
+        numbers = list(dict.fromkeys([*words.numbers, *nearest]))
         loaded = await self._index.neighbours(numbers, tokens=tokens)
-        cosines = await self._cosines(meaning, loaded)
+        cosines = await self._cosines(asked, nearest, loaded)
         return Signs(
-            signs=self._read(text, terms, loaded, words, cosines),
+            signs=self._read_signs(text, terms, loaded, words, cosines),
             loaded=loaded,
             with_meaning=bool(cosines),
-            skipped=meaning.skipped,
+            skipped=asked.skipped,
         )
 
-    def _read(
+    def _read_signs(
         self,
         question: str,
         terms: Sequence[QueryTerm],
@@ -161,32 +225,45 @@ class EvidenceRecall:
             detail=detail_hint(question),
         )
 
-    async def _meaning(self, text: str, sight: Sight) -> _Meaning:
+    async def _read(self, text: str, *, lexical_only: bool) -> _Asked:
+        """The question's vector, or why there is none."""
+        if lexical_only:
+            return _Asked()
         if self._embedder is None:
-            return _Meaning(skipped=self._no_embedder)
+            return _Asked(skipped=self._no_embedder)
         try:
-            counts = await self._index.vector_counts()
-            if not counts:
-                return _Meaning(skipped="nothing that was said is embedded yet")
             model = await self._embedder.model()
-            if model.name not in counts:
-                others = ", ".join(sorted(counts))
-                return _Meaning(skipped=f"embedded by {others}, not yet by {model.name}")
+            if self._searchable != model.name:
+                counts = await self._index.vector_counts()
+                if not counts:
+                    return _Asked(skipped="nothing that was said is embedded yet")
+                if model.name not in counts:
+                    others = ", ".join(sorted(counts))
+                    return _Asked(skipped=f"embedded by {others}, not yet by {model.name}")
+                self._searchable = model.name
             from backstory.domain.admission import admit_evidence  # not needed by a search by words
 
             vector = (await self._embedder.embed([admit_evidence(text)]))[0]
-            if vector is None:
-                return _Meaning()
-            nearest = await self._index.search_vectors(vector, sight, model=model, limit=CANDIDATES)
         except ModelError as error:
-            return _Meaning(skipped=str(error))
-        return _Meaning(model=model, vector=vector, nearest=dict(nearest))
+            return _Asked(skipped=str(error))
+        return _Asked(model=model, vector=vector)
 
-    async def _cosines(self, meaning: _Meaning, loaded: Sequence[LoadedPassage]) -> Mapping[PassageNumber, float]:
-        if meaning.model is None or meaning.vector is None:
+    async def _nearest(self, asked: _Asked, sight: Sight) -> Mapping[PassageNumber, float]:
+        if asked.model is None or asked.vector is None:
             return {}
-        others = [item.passage.number for item in loaded if item.passage.number not in meaning.nearest]
-        return meaning.nearest | dict(await self._index.similarities(meaning.vector, others, model=meaning.model))
+        return await self._index.search_vectors(asked.vector, sight, model=asked.model, limit=CANDIDATES)
+
+    async def _cosines(
+        self, asked: _Asked, known: Mapping[PassageNumber, float], loaded: Sequence[LoadedPassage]
+    ) -> Mapping[PassageNumber, float]:
+        if asked.model is None or asked.vector is None:
+            return {}
+        others = [item.passage.number for item in loaded if item.passage.number not in known]
+        return {**known, **await self._index.similarities(asked.vector, others, model=asked.model)}
+
+
+async def _in_place(work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: nothing is sent in, nothing is yielded
+    return await work()
 
 
 def weights_for(found: Signs) -> EvidenceWeights:

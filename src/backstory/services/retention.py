@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
 
+from backstory.domain.ids import MessageId, SessionId
+from backstory.errors import StoreDamaged
 from backstory.ports.conversation import Archive, Pruned
+from backstory.ports.digests import DigestStore
 from backstory.ports.system import Clock
 
 BATCH = 200
 """Messages in one transaction: about 50 ms, which another writer waits without noticing."""
 
 _DAY = timedelta(days=1)
+_TRIES = 5  # of a change of a digest that others may overtake
+
+log = logging.getLogger(__name__)
 
 GiveWay = Callable[[], Awaitable[None]]
 
 
 class Retention:
-    """Removes messages that are too old, with all that hangs on them. Memories are never touched."""
+    """Removes messages that are too old, with all that hangs on them, and what digests made of them. Memories are
+    never touched."""
 
-    def __init__(self, archive: Archive, *, clock: Clock, days: int | None) -> None:
+    def __init__(self, archive: Archive, digests: DigestStore, *, clock: Clock, days: int | None) -> None:
         """``days`` is how long the settings let messages be kept; None: for ever."""
         self._archive = archive
+        self._digests = digests
         self._clock = clock
         self._days = days
         self._kept_up_at: float | None = None
@@ -37,14 +46,20 @@ class Retention:
         ``give_way`` is awaited before each transaction.
         """
         before = self._clock.now() - older_than
+        digested = await self._digested_before(before)
+        # First, since nobody could tell afterwards what had been made of what was removed; and once more, for what a
+        # process that works on a digest made of it meanwhile.
+        await self._leave_digests(digested)
         removed = Pruned()
         while True:
             if give_way is not None:
                 await give_way()
             some = await self._archive.prune(before, limit=BATCH)
             if some == Pruned():
-                return removed
+                break
             removed += some
+        await self._leave_digests(digested)
+        return removed
 
     async def keep_up(self, *, give_way: GiveWay | None = None) -> Pruned | None:
         """What the settings ask for, at most once a day in this process. None where they ask for nothing, or it is not
@@ -55,3 +70,44 @@ class Retention:
         removed = await self.prune(timedelta(days=self._days), give_way=give_way)
         self._kept_up_at = now
         return removed
+
+    async def _digested_before(self, before: datetime) -> Mapping[SessionId, frozenset[MessageId]]:
+        """The messages that are to go, by session, of those sessions that have a digest."""
+        counts = await self._archive.message_counts()
+        doomed: dict[SessionId, frozenset[MessageId]] = {}
+        for session in (name for name, count in counts.items() if count.first_at < before):
+            if await self._digests.revision(session):
+                doomed[session] = await self._older(session, before)
+        return doomed
+
+    async def _older(self, session: SessionId, before: datetime) -> frozenset[MessageId]:
+        found: list[MessageId] = []
+        while page := await self._archive.messages(session, limit=BATCH, offset=len(found)):
+            found += [message.id for message in page if message.created_at < before]
+            if page[-1].created_at >= before:
+                break
+        return frozenset(found)
+
+    async def _leave_digests(self, doomed: Mapping[SessionId, frozenset[MessageId]]) -> None:
+        for session, messages in doomed.items():
+            try:
+                await self._leave_digest(session, messages)
+            except StoreDamaged as error:
+                log.warning("event=digest_forgotten session=%s reason=%s", session, error)
+                await self._digests.forget(session)  # what cannot be read might quote them
+
+    async def _leave_digest(self, session: SessionId, messages: frozenset[MessageId]) -> None:
+        """Take what was made of the messages out; a digest of which nothing is left goes as a whole."""
+        from backstory.domain.digest import without_messages
+
+        for _ in range(_TRIES):
+            digest = await self._digests.digest(session)
+            update = None if digest is None else without_messages(digest, messages)
+            if digest is None or update is None:
+                return
+            if len(update.dropped) == len(digest.pieces):
+                await self._digests.forget(session)
+                return
+            if await self._digests.apply(update):
+                return
+        log.warning("event=digest_overtaken session=%s", session)

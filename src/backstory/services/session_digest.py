@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from backstory.domain.conversation import Role
 from backstory.domain.digest import DigestUpdate, SessionDigest
 from backstory.domain.digest_block import compaction_note, digest_block
 from backstory.domain.digest_plan import Listed, current_turn, replacement
@@ -20,6 +21,8 @@ from backstory.services.session_views import SessionViews
 
 MAX_SESSIONS = 200  # whose last request this process remembers
 MAX_RAW = 400  # messages read from the archive within a request; more are looked at in the background
+
+_REQUEST_FOR_SUMMARY = Listed(id=MessageId("request-for-summary"), role=Role.USER.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +125,32 @@ class SessionDigests:
         """The newest request of a session in this process."""
         return self._seen.get(session)
 
+    def about_to_drop(self, session: SessionId, listed: Sequence[Listed]) -> Sequence[Listed]:
+        """The list to be digested when a host has a summary made of these messages: the newest turn is past as well.
+
+        It is the session's last request until the next one.
+        """
+        past = (*listed, _REQUEST_FOR_SUMMARY)
+        if (seen := self._seen.get(session)) is not None:
+            seen.listed = past
+        return past
+
+    def is_dropping(self, session: SessionId) -> bool:
+        """Whether nothing was requested in the session since ``about_to_drop``."""
+        seen = self._seen.get(session)
+        return seen is not None and seen.listed[-1:] == (_REQUEST_FOR_SUMMARY,)
+
     async def compaction_note(self, session: SessionId) -> str | None:
         """What a host is told that is about to summarise the session itself; None where it has no digest."""
         digest = await self._digests.digest(session)
         return None if digest is None else compaction_note(digest.shown(), digest.state)
+
+    async def compaction_summary(self, session: SessionId, listed: Sequence[Listed]) -> str | None:
+        """The newest digest as a host's own summary of these messages; None unless it stands for every one before their
+        current turn."""
+        digest, past = await self._views.digest(session), current_turn(listed)
+        found = replacement(listed, digest.active(), digest)
+        return digest_block(found.pieces, digest.state) if found is not None and 0 < past == found.count else None
 
 
 def rendered(listed: Sequence[Listed], digest: SessionDigest) -> Replaced | None:

@@ -16,6 +16,7 @@ from backstory.domain.answers import Reason, Unusable
 from backstory.domain.conversation import Message
 from backstory.domain.digest import Piece, Strategy, under_parent
 from backstory.domain.digest_answers import read_summary
+from backstory.domain.digest_block import digest_block
 from backstory.domain.extract import EXTRACT, extract_digest, extract_merge
 from backstory.domain.summary_tree import (
     PATIENCE,
@@ -114,8 +115,12 @@ class SummaryTree:
                 assert_never(step)
 
     def shows(self, view: SessionView) -> tuple[str, ...]:
-        """All nodes that no parent covers: a node was made only if it is smaller than what it stands for."""
-        return tuple(piece.id for piece in view.digest.active())
+        """All nodes that no parent covers, once they and the frame around them take less than what they stand for."""
+        active = view.digest.active()
+        text = digest_block(active, view.digest.state)
+        if text and self._tokens.count(text) >= sum(piece.source_tokens for piece in active):
+            return view.digest.state.shown
+        return tuple(piece.id for piece in active)
 
     async def _leaves(self, view: SessionView, step: Leaves) -> Made:
         number = next_number(view.digest.pieces, 0)
@@ -140,7 +145,7 @@ class SummaryTree:
     async def _summary(self, view: SessionView, batch: Batch, *, by_rule: bool) -> _Written:
         bodies = [_body(message) for message in batch.messages]
         source = "\n".join(filter(None, bodies))
-        said = source.replace("\n- text: ", "\n").removeprefix("- text: ")
+        said = _said(source)
         most = self._size(bodies)
         if source and not by_rule:
             written = await self._asked(view, self._leaf_prompt(view, batch), (source, said), below=most)
@@ -162,7 +167,7 @@ class SummaryTree:
 
     def _size(self, bodies: Iterable[str]) -> int:
         """The tokens of messages, of each as much as a transcript shows of it."""
-        return sum(self._tokens.count(body[:_COUNTED_CHARS]) + _FRAMING_TOKENS for body in bodies)
+        return sum(self._tokens.count(_said(body[:_COUNTED_CHARS])) + _FRAMING_TOKENS for body in bodies)
 
     def _by_rule(self, extract: _Extract, chars: int, source: str, most: int) -> _Written:
         """The longest of some extracts that takes fewer than ``most`` tokens; where none does, nothing is said."""
@@ -247,6 +252,11 @@ def _history(view: SessionView) -> History:
         forced=view.forced,
         first_number=view.first_number,
     )
+
+
+def _said(body: str) -> str:
+    """A body without the marks of its texts."""
+    return body.replace("\n- text: ", "\n").removeprefix("- text: ")
 
 
 def _body(message: Message) -> str:

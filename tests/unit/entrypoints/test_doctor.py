@@ -16,7 +16,7 @@ from backstory.domain.history import Author
 from backstory.domain.memory import Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
-from backstory.entrypoints.doctor import Check, check_package, check_settings, check_store
+from backstory.entrypoints.doctor import Check, check_long_sessions, check_package, check_settings, check_store
 from backstory.entrypoints.drive import drive
 from backstory.services.remember import Draft
 
@@ -163,3 +163,53 @@ def test_an_embedder_that_cannot_be_reached_leaves_recall_by_words(tmp_path: Pat
     found = examine(settings_in(tmp_path, **env))
     assert found["embedder"].state == "warn"
     assert "by words alone" in found["embedder"].message
+
+
+PLUGINS = Path("/plugins")
+"""Nothing is there: the check is told what it found."""
+
+
+def long_sessions(home: Path, *tools: str, **env: str) -> list[tuple[str, str]]:
+    """States and messages, where the plugin was installed with these tools."""
+    found = check_long_sessions(settings_in(home, **env), {PLUGINS: tools})
+    assert all((check.state == "ok") == (not check.mend) for check in found)
+    return [(check.state, check.message) for check in found]
+
+
+def test_without_a_strategy_nothing_is_said_of_long_sessions(tmp_path: Path) -> None:
+    assert long_sessions(tmp_path) == []
+
+
+def test_a_strategy_without_an_archive_is_told(tmp_path: Path) -> None:
+    env = {"BACKSTORY_SESSION_STRATEGY": "tree", "BACKSTORY_ARCHIVE_ENABLED": "false"}
+    [(state, message)] = long_sessions(tmp_path, "search_memory_tree", **env)
+    assert (state, "archive.enabled is off" in message) == ("warn", True)
+
+
+@pytest.mark.parametrize(
+    ("env", "state", "words"),
+    [
+        ({}, "ok", "where it lends none, extracts are made"),
+        ({"BACKSTORY_MODELS_PROVIDER": "none"}, "ok", "made as extracts"),
+        ({"BACKSTORY_MODELS_BASE_URL": "http://127.0.0.1:9/v1"}, "warn", "models.model is not set"),
+        (
+            {"BACKSTORY_MODELS_BASE_URL": "http://127.0.0.1:9/v1", "BACKSTORY_MODELS_MODEL": "tiny"},
+            "ok",
+            "written by openai:tiny",
+        ),
+        ({"BACKSTORY_TREE_MAX_RAW": "3", "BACKSTORY_TREE_MIN_BATCH": "7"}, "warn", "tree."),
+    ],
+    ids=["the host's", "none", "not named", "our own", "thresholds that do not fit"],
+)
+def test_who_writes_digests_is_told(tmp_path: Path, env: dict[str, str], state: str, words: str) -> None:
+    [told] = long_sessions(tmp_path, "search_memory_tree", BACKSTORY_SESSION_STRATEGY="tree", **env)
+    assert (told[0], words in told[1]) == (state, True)
+
+
+def test_tools_that_the_plugin_was_installed_without_are_named(tmp_path: Path) -> None:
+    env = {"BACKSTORY_SESSION_STRATEGY": "observations"}
+    _, (state, message) = long_sessions(tmp_path, "memory_recall", "om_status", **env)
+    assert (state, "om_observations" in message, "om_status" in message) == ("warn", True, False)
+    assert str(PLUGINS) in message
+    _, (_, message) = long_sessions(tmp_path, **env, BACKSTORY_OPENCODE_TOOLS="false")
+    assert "opencode.tools is off" in message

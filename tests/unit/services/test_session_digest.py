@@ -100,3 +100,36 @@ async def test_after_a_compaction_only_what_came_since_is_digested_and_numbers_g
     replaced, _ = await outlook(world, "u-summary", "a3", "u4")
     assert replaced is not None
     assert "said u1" not in replaced.text
+
+
+async def test_before_a_host_drops_messages_the_newest_turn_is_digested_too() -> None:
+    world = LongSession()
+    request = await world.say("u1", "a1", "u2", "a2")
+    await outlook(world, "u1", "a1", "u2", "a2")
+    assert not world.requests.is_dropping(SESSION)
+    past = world.requests.about_to_drop(SESSION, request)
+    assert world.requests.is_dropping(SESSION)
+    seen = world.requests.last_request(SESSION)
+    assert seen is not None
+    assert seen.listed == past
+    await world.digesting.force(SESSION)
+    await world.digesting.work(SESSION, listed=past)
+    digest = await world.backend.digests.digest(SESSION)
+    assert digest is not None
+    assert [piece.sources for piece in digest.pieces] == [("u1", "a1"), ("u2", "a2")]
+
+    await world.say("u3")
+    await outlook(world, "u3")
+    assert not world.requests.is_dropping(SESSION)
+
+
+async def test_a_host_takes_the_digest_as_its_own_summary_only_where_it_stands_for_everything() -> None:
+    world = LongSession()
+    await world.digesting.work(SESSION, listed=await world.say("u1", "a1", "u2", "a2", "u3"))
+    whole = await world.requests.compaction_summary(SESSION, listed("u1", "a1", "u2", "a2", "u-own"))
+    assert whole is not None
+    assert "said u1 and said a1" in whole
+    assert "said u2 and said a2" in whole
+    for names in (["u1", "a1", "u2", "a2", "u3", "a3", "u-own"], ["u1", "a1", "u2", "u-own"], ["u-own"], ["u1"], []):
+        assert await world.requests.compaction_summary(SESSION, listed(*names)) is None, names
+    assert await world.requests.compaction_summary(SessionId("ses_2"), listed("u1", "a1", "u-own")) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,14 +58,36 @@ def doctor(ctx: click.Context, invocation: Invocation, probe: bool, program: Pat
 def _examine(invocation: Invocation, *, probe: bool, program: Path | None) -> list[Check]:
     import anyio
 
-    from backstory.entrypoints.doctor import check_package, check_settings, check_store
+    from backstory.entrypoints.doctor import check_long_sessions, check_package, check_settings, check_store
 
     found, settings = check_settings(lambda: invocation.resolved)
     checks = [check_package(), *found]
     if settings is None:
         return checks
     checks += anyio.run(check_store, settings, invocation.folder)
+    checks += check_long_sessions(settings, _installed_tools(invocation.folder), invocation.folder)
     return [*checks, *_examine_opencode(invocation, settings, probe=probe, program=program)]
+
+
+def _installed_tools(folder: Path) -> dict[Path, frozenset[str]]:
+    """The names of the tools that each of our plugins offers, by its folder."""
+    from backstory.entrypoints.opencode.install import installations
+    from backstory.entrypoints.opencode.locations import places
+    from backstory.entrypoints.opencode.sidecar import FILE
+
+    found = installations(places(os.environ, folder))
+    return {each.folder: _tool_names(each.folder / FILE) for each in found if each.is_ours}
+
+
+def _tool_names(sidecar: Path) -> frozenset[str]:
+    """What a sidecar says; nothing of one that cannot be read, which is another check's to tell."""
+    try:
+        told = json.loads(sidecar.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return frozenset()
+    manifest = told.get("manifest") if isinstance(told, dict) else None
+    tools = manifest if isinstance(manifest, list) else []
+    return frozenset(str(tool.get("name")) for tool in tools if isinstance(tool, dict))
 
 
 def _examine_opencode(invocation: Invocation, settings: Settings, *, probe: bool, program: Path | None) -> list[Check]:

@@ -1,15 +1,23 @@
-"""``sessions`` and ``session``: what is kept of what was said, and how long."""
+"""``sessions`` and ``session``: what is kept of what was said, how long, and what stands for it in requests."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
 
+from backstory.entrypoints.cli.asking import agreed
 from backstory.entrypoints.cli.command import Group, command
+from backstory.entrypoints.cli.digest import (
+    digest,
+    digested_session,
+    forget_digest,
+    inspection_of,
+    open_piece,
+    show_digest,
+)
 from backstory.entrypoints.cli.invocation import Invocation
 from backstory.entrypoints.cli.parameters import DURATION
 from backstory.entrypoints.drive import drive
@@ -40,8 +48,8 @@ _all_projects = click.option("--all-projects", is_flag=True, help="Other project
 def sessions(ctx: click.Context, limit: int, all_projects: bool) -> None:
     """List the sessions that are kept, the latest first.
 
-    Each with its messages, and what it belongs to: the session that a sub-agent worked for, the one it is a fork of.
-    `backstory session` reads one.
+    Each with its messages, with what stands for the older ones in its requests (pieces, strategy, problem), and what it
+    belongs to: the session that a sub-agent worked for, the one it is a fork of. `backstory session` reads one.
     """
     if ctx.invoked_subcommand is None:
         _list(ctx.ensure_object(Invocation), limit=limit, all_projects=all_projects)
@@ -59,8 +67,9 @@ def sessions(ctx: click.Context, limit: int, all_projects: bool) -> None:
 def prune(here: Invocation, older_than: timedelta | None, yes: bool, dry_run: bool) -> None:
     """Remove what was said long ago, for good.
 
-    Messages of all projects go, with their parts, files and what they are found by, and sessions that have none left.
-    Memories stay. First it is shown how much that is, and asked. The setting archive.retention_days does it daily.
+    Messages of all projects go, with their parts, files and what they are found by, what digests made of them, and
+    sessions that have none left. Memories stay. First it is shown how much that is, and asked. The setting
+    archive.retention_days does it daily.
     """
     from backstory.errors import InputError
     from backstory.services.retention import Retention
@@ -74,13 +83,19 @@ def prune(here: Invocation, older_than: timedelta | None, yes: bool, dry_run: bo
                 field="older-than",
                 hint="say --older-than 90d",
             )
-        retention = Retention(desk.app.backend.conversations, clock=desk.app.clock, days=days)
+        backend = desk.app.backend
+        retention = Retention(backend.conversations, backend.digests, clock=desk.app.clock, days=days)
         planned = drive(retention.preview(age))
-        if _agreed(here, planned, yes=yes, dry_run=dry_run):
+        if dry_run:
+            _tell(here, planned, dry_run=True)
+            return
+        nothing = not planned.messages + planned.sessions + planned.blocks
+        if nothing or agreed(here, yes=yes, tell=lambda: _tell(here, planned, dry_run=True)):
             _tell(here, drive(retention.prune(age)), dry_run=False)
 
 
 sessions.add_command(prune)
+sessions.add_command(digest)
 
 
 @command("session")
@@ -97,6 +112,10 @@ sessions.add_command(prune)
 @click.option("--part", metavar="PART", help="This part alone, whole.")
 @click.option("--tools", is_flag=True, help="Also what tools were given and gave, and thoughts, shortened.")
 @click.option("--raw", is_flag=True, help="All parts, whole, as they are kept.")
+@click.option("--digest", "digested", is_flag=True, help="What stands for its older messages in requests.")
+@click.option("--node", metavar="PIECE", help="Open one piece of that, as the agent does.")
+@click.option("--forget-digest", "forgotten", is_flag=True, help="Remove all of that, so that it is made anew.")
+@click.option("--yes", is_flag=True, help="With --forget-digest: without asking.")
 @_all_projects
 def session(
     here: Invocation,
@@ -109,19 +128,32 @@ def session(
     part: str | None,
     tools: bool,
     raw: bool,
+    digested: bool,
+    node: str | None,
+    forgotten: bool,
+    yes: bool,
     all_projects: bool,
 ) -> None:
     """Read session ID: its messages, a page at a time.
 
     The beginning of an id is enough where only one begins so; that holds for messages and parts too. What the host took
-    back is marked, and so are sub-agents and forks.
+    back is marked, and so are sub-agents and forks. With --digest, --node or --forget-digest it is not about messages,
+    but about what stands for the older ones in requests.
     """
     from backstory.services.sessions import Sessions
 
-    _only_one(page=page, since=since, around=around, search=search, part=part)
+    paged = {"page": page, "digest": digested or None} if node is None else {}  # a node has pages too
+    about_digest = {"node": node, "forget-digest": forgotten or None}
+    _only_one(**paged, since=since, around=around, search=search, part=part, **about_digest)
     with here.opened(lexical=search is None, all_projects=all_projects) as desk:
         archive = Sessions(desk.app.backend.conversations)
-        if search is not None:
+        if forgotten:
+            forget_digest(here, desk, digested_session(desk, session), yes=yes)
+        elif node is not None:
+            open_piece(here, desk, digested_session(desk, session), node, page=page or 1)
+        elif digested:
+            show_digest(here, desk, digested_session(desk, session))
+        elif search is not None:
             _search(here, desk, drive(archive.find(session, desk.viewer)), search, limit=min(limit, 100))
         elif part is not None:
             _show_part(here, archive, drive(archive.find(session, desk.viewer)), part)
@@ -144,10 +176,13 @@ def _list(here: Invocation, *, limit: int, all_projects: bool) -> None:
     with here.opened(lexical=True, all_projects=all_projects) as desk:
         cards, total = drive(Sessions(desk.app.backend.conversations).cards(desk.viewer, limit=limit))
         projects = desk.projects()
+        found = drive(inspection_of(desk).cards([card.session.id for card in cards]))
+        digests = {card.session: card for card in found}
         if here.out.as_json:
-            here.out.json({"sessions": [card_shape(card, projects) for card in cards], "total": total})
+            shapes = [card_shape(card, projects, digests.get(card.session.id)) for card in cards]
+            here.out.json({"sessions": shapes, "total": total})
             return
-        here.out.table(session_table(cards, projects))
+        here.out.table(session_table(cards, projects, digests))
         if total > len(cards):
             here.out.note(f"{len(cards)} of {total}; --limit shows more")
 
@@ -166,6 +201,7 @@ def _read(
     from backstory.entrypoints.session_views import card_shape, head_lines, page_lines, page_shape
 
     card, projects = drive(archive.card(ref, desk.viewer)), desk.projects()
+    digested = drive(inspection_of(desk).card(card.session.id))
     number, since, around = place
     if around is not None:
         page = drive(archive.page_around(card.session, around, size=limit))
@@ -175,9 +211,9 @@ def _read(
         page = drive(archive.page(card.session, number=number or 1, size=limit))
     page = _whole(archive, page) if raw else page
     if here.out.as_json:
-        here.out.json({"session": card_shape(card, projects)} | page_shape(page))
+        here.out.json({"session": card_shape(card, projects, digested)} | page_shape(page))
         return
-    here.out.lines(head_lines(card, projects))
+    here.out.lines(head_lines(card, projects, digested))
     here.out.lines(page_lines(page, tools=tools, raw=raw))
     if page.left and page.messages:
         last = page.messages[-1].id
@@ -216,24 +252,6 @@ def _show_part(here: Invocation, archive: Sessions, session: Session, ref: str) 
         here.out.json(encode_message(replace(message, parts=(part,))))
     else:
         here.out.lines(part_lines(message, part))
-
-
-def _agreed(here: Invocation, planned: Pruned, *, yes: bool, dry_run: bool) -> bool:
-    """Show what would go, and ask. Raises InputError where nobody can be asked."""
-    if dry_run:
-        _tell(here, planned, dry_run=True)
-        return False
-    if yes or not planned.messages + planned.sessions + planned.blocks:
-        return True
-    if here.out.as_json or not (here.out.is_terminal and sys.stdin.isatty()):
-        from backstory.errors import InputError
-
-        raise InputError("nobody is there to be asked; nothing was removed", field="yes", hint="repeat it with --yes")
-    _tell(here, planned, dry_run=True)
-    agreed = click.confirm("Do it?", default=False)
-    if not agreed:
-        here.out.note("nothing was removed")
-    return agreed
 
 
 def _tell(here: Invocation, pruned: Pruned, *, dry_run: bool) -> None:

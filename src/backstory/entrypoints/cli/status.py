@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.digest import inspection_of
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from backstory.domain.project import Project
     from backstory.domain.project_identity import Candidate
     from backstory.entrypoints.cli.invocation import Desk, Invocation
+    from backstory.services.digest_inspection import DigestCard
     from backstory.services.inspection import Statistics
     from backstory.services.ledger import Stopped
 
@@ -51,7 +53,7 @@ class Meaning:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """All that ``status`` tells. ``candidates`` are other projects that may be this one; ``stopped`` are the features
-    that do without the language model until tomorrow."""
+    that do without the language model until tomorrow; ``waiting`` are sessions whose digests have work left."""
 
     version: str
     store: StoreStatus
@@ -61,6 +63,8 @@ class Status:
     meaning: Meaning
     stopped: Sequence[Stopped]
     blocks: Sequence[FrozenBlock]
+    strategy: str
+    waiting: Sequence[DigestCard]
     warnings: Sequence[str]
 
 
@@ -73,8 +77,9 @@ def status(here: Invocation, cost: bool, days: int | None) -> None:
     """Show the store and what recall works with.
 
     Also the project, how many memories there are, and how many lack a vector; what was offered to a model lately, and
-    where it was kept silent and why; and warnings about settings. With --cost: calls of language models by day, feature
-    and model, in tokens and money, and what is left until a cap.
+    where it was kept silent and why; which sessions have yet to be digested, and what failed there; and warnings about
+    settings. With --cost: calls of language models by day, feature and model, in tokens and money, and what is left
+    until a cap.
     """
     if cost:
         _show_costs(here, days or _DAYS)
@@ -82,15 +87,18 @@ def status(here: Invocation, cost: bool, days: int | None) -> None:
     if days is not None:
         raise click.UsageError("--days goes with --cost", click.get_current_context())
     with here.opened() as desk:
-        told = _look(here, desk)
+        told, now = _look(here, desk), desk.app.clock.now()
     if here.out.as_json:
+        from backstory.entrypoints.digest_views import waiting_shape
         from backstory.entrypoints.shapes import status_shape
 
-        here.out.json(status_shape(told))
+        here.out.json(status_shape(told) | {"digests": waiting_shape(told.strategy, told.waiting)})
     else:
+        from backstory.entrypoints.digest_views import waiting_lines
         from backstory.entrypoints.render import status_lines
 
         here.out.lines(status_lines(told))
+        here.out.lines(waiting_lines(told.strategy, told.waiting, now=now))
         here.out.warn(told.warnings)
 
 
@@ -118,6 +126,8 @@ def _look(here: Invocation, desk: Desk) -> Status:
         meaning=_meaning(desk.app),
         stopped=drive(desk.app.spending.stopped()),
         blocks=drive(desk.app.inspection.recent_blocks(desk.viewer, limit=_BLOCKS)),
+        strategy=desk.app.settings.session.strategy,
+        waiting=drive(inspection_of(desk).waiting()),
         warnings=here.resolved.warnings,
     )
 

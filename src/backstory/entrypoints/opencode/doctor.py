@@ -152,6 +152,9 @@ def _last_load(ours: Sequence[Installation], patient: Patient) -> Check:
     if note.backstory_version != __version__:
         message += f", with Backstory {note.backstory_version}"
         return Check(name="load", state="warn", message=message, mend="restart OpenCode")
+    if note.is_outdated:
+        message += ", with other tools or deadlines than the settings ask for since"
+        return Check(name="load", state="warn", message=message, mend="restart OpenCode")
     return Check(name="load", state="ok", message=message)
 
 

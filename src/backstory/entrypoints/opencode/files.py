@@ -36,8 +36,8 @@ def read_regular(path: Path) -> bytes | None:
     return data
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Put ``data`` at ``path`` in one step, readable by all (0644), its folder made if need be.
+def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Put ``data`` at ``path`` in one step, readable by all unless ``mode`` says otherwise, its folder made if need be.
 
     A reader sees the old file or the new one. A link at ``path`` is replaced, not followed. Raises InstallError.
     """
@@ -49,7 +49,7 @@ def write_whole(path: Path, data: bytes) -> None:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
                 stream.flush()
-                os.fchmod(handle, 0o644)
+                os.fchmod(handle, mode)
                 os.fsync(handle)
             temporary.replace(path)
         except BaseException:

@@ -24,12 +24,16 @@ FILE = "opencode-handshake.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handshake:
-    """One hello: when (UTC), from which folder, and the versions on both sides; ``plugin_version`` may be empty."""
+    """One hello: when (UTC), from which folder, and the versions on both sides; ``plugin_version`` may be empty.
+
+    ``is_outdated``: that OpenCode was told of other tools, or deadlines, than the settings ask for by now.
+    """
 
     time: datetime
     plugin_version: str
     backstory_version: str
     directory: str
+    is_outdated: bool = False
 
 
 def read_handshake(data_dir: Path) -> Handshake | None:
@@ -42,6 +46,7 @@ def read_handshake(data_dir: Path) -> Handshake | None:
             plugin_version=str(fields["plugin_version"] or ""),
             backstory_version=str(fields["backstory_version"]),
             directory=str(fields["directory"]),
+            is_outdated=fields.get("outdated") is True,
         )
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
@@ -56,6 +61,7 @@ def note_handshake(handshake: Handshake, settings: Settings, *, pid: int | None,
         "plugin_version": handshake.plugin_version or None,
         "backstory_version": handshake.backstory_version,
         "directory": handshake.directory,
+        "outdated": handshake.is_outdated,
     }
     try:
         data_dir = settings.data_dir

@@ -18,7 +18,7 @@ import anyio.to_thread
 from backstory.bootstrap.sessions import LongSessions
 from backstory.domain.admission import admit_evidence
 from backstory.domain.digest import Strategy
-from backstory.domain.digest_plan import Listed
+from backstory.domain.digest_plan import Listed, current_turn
 from backstory.domain.ids import MessageId, ProjectId, SessionId
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.places import Place, Places
@@ -32,12 +32,13 @@ GiveWay = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """Work in a session: of its last request's messages, or of those in the archive."""
+    """Work in a session: of its last request's messages, or of those in the archive; if ``forced``, however few."""
 
     sessions: LongSessions
     session: SessionId
     project: ProjectId | None
     listed: Sequence[Listed] | None
+    forced: bool = False
 
 
 class HistoryHooks:
@@ -48,6 +49,7 @@ class HistoryHooks:
         self._give_way = give_way
         self._wanted: OrderedDict[SessionId, _Wanted] = OrderedDict()
         self._systems: dict[SessionId, tuple[LongSessions, str]] = {}
+        self._compacting: dict[SessionId, MessageId | None] = {}  # whose next list the host summarises; its turn
         self._arrived = anyio.Event()
 
     async def history(self, params: protocol.History) -> dict[str, Any]:
@@ -57,13 +59,26 @@ class HistoryHooks:
             sessions = place.app.long_sessions
             if sessions is None or not sessions.serves(params.agent, place.app.settings):
                 return {"replace": None}
-            session, listed = SessionId(params.session), _listed(params.messages)
+            session = SessionId(params.session)
+            listed: Sequence[Listed] = _listed(params.messages)
             work = sessions.requests.outlook(listed, session=session, project=place.project)
+            dropped = self._is_dropped(session, listed)
             outlook = await within(HISTORY_WAIT.total_seconds(), work)
-        if outlook.due:
-            self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=listed))
+        if dropped:
+            listed = sessions.requests.about_to_drop(session, listed)
+        if outlook.due or dropped:
+            self._want(
+                _Wanted(sessions=sessions, session=session, project=place.project, listed=listed, forced=dropped)
+            )
         found = outlook.replaced
         return {"replace": None if found is None else {"count": found.count, "text": found.text}}
+
+    def _is_dropped(self, session: SessionId, listed: Sequence[Listed]) -> bool:
+        """Whether this is the list that the host, as it has said, is about to summarise."""
+        if session not in self._compacting:
+            return False
+        known, at = self._compacting.pop(session), current_turn(listed)
+        return known is None or (at < len(listed) and listed[at].id == known)
 
     async def compacting(self, place: Place, session: SessionId) -> list[str]:
         """The host is about to summarise a session itself: what it is told, and what we digest beside it."""
@@ -71,6 +86,7 @@ class HistoryHooks:
         if sessions is None:
             return []
         note, seen = await sessions.requests.compaction_note(session), sessions.requests.last_request(session)
+        self._compacting[session] = None if seen is None else seen.turn
         if seen is None:
             return [] if note is None else [note]
         await sessions.work.force(session)
@@ -87,7 +103,11 @@ class HistoryHooks:
         sessions = place.app.long_sessions
         seen = None if sessions is None else sessions.requests.last_request(session)
         if sessions is not None and seen is not None:
-            self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=seen.listed))
+            forced = sessions.requests.is_dropping(session)
+            wanted = _Wanted(
+                sessions=sessions, session=session, project=place.project, listed=seen.listed, forced=forced
+            )
+            self._want(wanted)
 
     def note_system(self, place: Place, session: SessionId, text: str | None) -> None:
         """Keep what stands before a session's messages beside its tree, in the background."""
@@ -126,6 +146,8 @@ class HistoryHooks:
                 await sessions.work.note_system(session, await anyio.to_thread.run_sync(admit_evidence, text))
             else:
                 wanted = self._wanted.pop(session)
+                if wanted.forced:
+                    await wanted.sessions.work.force(session)
                 await wanted.sessions.work.work(session, listed=wanted.listed, project=wanted.project)
         except StoreError as error:
             log.warning("event=digest_not_kept session=%s reason=%s", session, error)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
+
+import anyio.to_thread
 
 from backstory.__about__ import __version__
 from backstory.bootstrap import App
+from backstory.config import Settings
 from backstory.domain.ids import MessageId, SessionId
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.events import EventHooks, GiveWay
@@ -18,11 +25,15 @@ from backstory.entrypoints.opencode.places import Places
 from backstory.entrypoints.opencode.prompts import PromptHooks
 from backstory.entrypoints.opencode.questions import Questions
 from backstory.entrypoints.opencode.requests import RequestHooks
+from backstory.entrypoints.opencode.sidecar import renew_at_start
 from backstory.entrypoints.opencode.waits import HELLO_WAIT, HELLO_WITHIN, TOOL_WAIT, within
 from backstory.entrypoints.tools import Call, find_tool, manifest, run_tool
 from backstory.errors import StoreError
 
 log = logging.getLogger(__name__)
+
+_BASE64_CHARS = 1.34  # a byte
+_ADDRESS_HEAD_CHARS = 200
 
 
 class Hooks:
@@ -31,6 +42,7 @@ class Hooks:
 
     def __init__(self, app: App, *, questions: Questions, changed: Callable[[], None], give_way: GiveWay) -> None:
         self._app = app
+        self._is_outdated = False  # what OpenCode has read from the sidecar, until it ends or closes every folder
         self._changed = changed
         self._places = Places(app, generate=questions.generate)
         self.helpers = HelperSessions(questions.ask)
@@ -45,6 +57,7 @@ class Hooks:
     async def hello(self, params: protocol.Hello) -> dict[str, Any]:
         """The plugin has loaded: leave a note that proves it, tell which tools there are, and open what the first
         prompt will need. A store that fails does not matter yet."""
+        self._is_outdated |= await anyio.to_thread.run_sync(partial(renew_at_start, Path(), os.environ))
         self._note_handshake(params)
         self._places.leave(params.directory)
         app = self._places.app_in(params.directory)
@@ -61,7 +74,8 @@ class Hooks:
             "protocol": protocol.PROTOCOL,
             "version": __version__,
             "manifest": manifest(app.settings),
-            "history": app.settings.session.strategy != "off",
+            "history": app.long_sessions is not None,
+            "attachment_chars": _attachment_chars(app.settings),
         }
 
     async def goodbye(self, params: protocol.Goodbye) -> None:
@@ -99,8 +113,15 @@ class Hooks:
             plugin_version=params.plugin_version or "",
             backstory_version=__version__,
             directory=params.directory,
+            is_outdated=self._is_outdated,
         )
         note_handshake(handshake, self._app.settings, pid=params.pid, api=params.api)
+
+
+def _attachment_chars(settings: Settings) -> int:
+    """The longest data: address that may hold an attachment which is kept, its media type included; 0 for none."""
+    most_bytes = settings.archive.attachment_max_bytes if settings.archive.enabled else 0
+    return math.ceil(most_bytes * _BASE64_CHARS) + _ADDRESS_HEAD_CHARS if most_bytes else 0
 
 
 def _refused(text: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from backstory.bootstrap import App
 from backstory.config import Settings, load_leniently
 from backstory.domain.ids import ProjectId, SessionId
 from backstory.domain.scope import Audience, Viewer
+from backstory.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +53,21 @@ class Places:
         """The application under the settings of a folder. A user's setting that is wrong is left out, and told."""
         if directory not in self._apps:
             resolved, faults = load_leniently(env=os.environ, project_root=project_root(Path(directory)))
-            self._faults[directory] = list(faults)
-            for warning in (*faults, *resolved.warnings):
+            self._apps[directory], unfit = self._opened(directory, resolved.settings)
+            self._faults[directory] = [*faults, *unfit]
+            for warning in (*faults, *unfit, *resolved.warnings):
                 log.warning("event=setting_ignored directory=%s reason=%s", directory, warning)
-            model = self._host_model(directory, resolved.settings)
-            self._apps[directory] = self._app.with_settings(resolved.settings, host_model=model)
         return self._apps[directory]
+
+    def _opened(self, directory: str, settings: Settings) -> tuple[App, list[str]]:
+        """The application, and why long sessions stay as they are in it, although the settings ask for a strategy."""
+        app = self._app.with_settings(settings, host_model=self._host_model(directory, settings))
+        try:
+            app.long_sessions  # noqa: B018 - made now, so that no request finds out that it cannot be
+        except ConfigError as error:
+            settings = replace(settings, session=replace(settings.session, strategy="off"))
+            return self._app.with_settings(settings, host_model=app.host_model), [f"{error}; no session is digested"]
+        return app, []
 
     def _host_model(self, directory: str, settings: Settings) -> HostTextModel:
         chosen = settings.models

@@ -28,6 +28,8 @@ const STABLE_MS = 60_000 // a child that lived so long starts the back-off anew
 const MAX_BUFFER_CHARS = 16 * 1024 * 1024
 const MAX_BLOCKS = 2000
 const MAX_SESSIONS = 1000
+const MAX_HISTORIES = 200
+const SMALL_ADDRESS_CHARS = 1024
 const MAX_FAILURES = 3
 const MAX_GENERATE_MS = 600_000
 const MAX_CLEAN_UP_MS = 2000
@@ -45,7 +47,8 @@ const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
   blocks: new Map(), // user message id -> text shown beside it, "" for none; once set it can only be withheld
   snapshots: new Map(), // session -> {text, failures}; text is undefined until Python has answered
   misses: new Map(), // session -> how often `blocks` went unanswered
-  histories: new Map(), // session -> {ids, text}: the messages that were replaced last, and by what
+  histories: new Map(), // session -> {ids, count, text}: the messages that were replaced last, and by what
+  overdue: new Map(), // session -> how often `history` went unanswered since its last prompt
   sessions: new Map(), // session -> {child, parent, untitled, helper}
   titles: new Map(), // session -> true once its request for a title has begun, until then who waits for that
   models: new Map(), // session -> the model of its latest prompt
@@ -229,7 +232,9 @@ async function hello(instance) {
   const plugin_version = shared.sidecar.version ?? null
   const { pid } = process
   const answer = await request("hello", { protocol: PROTOCOL, plugin_version, api, directory, worktree, project_id, pid })
-  if (answer) instance.history = answer.history === true
+  if (!answer) return
+  instance.history = answer.history === true
+  instance.attachment_chars = Number.isInteger(answer.attachment_chars) ? answer.attachment_chars : 0
 }
 
 // What Python may ask of OpenCode.
@@ -247,8 +252,9 @@ async function serve({ id, method, params }) {
   shared.questions.set(id, { directory: instance.directory, stop })
   try {
     const answer = await ask(params, stop)
+    const replacer = method === "host.messages" ? slimHistory(instance) : undefined
     if (answer?.error) fail(-32000, JSON.stringify(answer.error).slice(0, 500))
-    else if (id !== undefined) send({ id, result: answer?.data ?? null }, method === "host.messages" ? slim : undefined)
+    else if (id !== undefined) send({ id, result: answer?.data ?? null }, replacer)
   } catch (error) {
     fail(-32000, String(error))
   } finally {
@@ -316,6 +322,7 @@ const lineage = ({ child, parent }) => (child ? { child: true, parent } : {})
 async function onPrompt(instance, { session, message, agent, text, parts }) {
   noteAgent(session, agent)
   shared.compacting.delete(session)
+  shared.overdue.delete(session)
   const command = shared.commands.get(session)
   shared.commands.delete(session)
   const typed = command && parts.some((part) => part.text === command.text) ? { typed: command.typed } : {}
@@ -359,19 +366,43 @@ async function snapshotOf(instance, session, system) {
   return keep(shared.snapshots, session, next, MAX_SESSIONS).text
 }
 
-// The text that stands in the place of a request's first `count` messages, or null. When Python does not answer, what
-// was replaced last stays replaced, so that neither the prompt's size nor its beginning jumps.
+// The digest's own message in the lists that we give back.
+const digestId = (session) => `msg_backstory_${session}`
+
+// How many of a list's first messages may be replaced: all before the newest user message, up to one without an id.
+function replaceable(listed) {
+  const turn = listed.findLastIndex(({ role }) => role === "user")
+  const unnamed = listed.findIndex(({ id }) => id.startsWith(UNNAMED))
+  return unnamed < 0 ? turn : Math.min(turn, unnamed)
+}
+
+const UNNAMED = "#" // begins what we call a message without an id
+
+function isReplacement({ count, text }, most) {
+  return isText(text) && text !== "" && Number.isInteger(count) && count >= 0 && count <= most
+}
+
+const idsOf = (listed) => listed.map(({ id }) => id)
+
+// The text that stands in the place of a request's first `count` messages, or null. When Python does not answer, or
+// answers what cannot be, what was replaced last stays replaced, so that neither the prompt's size nor its beginning
+// jumps. After three silences it is left alone until the next prompt.
 async function historyOf(instance, session, agent, listed) {
   if (instance.history === false || !listed.length) return null
-  const answer = await request("history", { directory: instance.directory, session, agent, messages: listed })
-  if (answer) {
-    const { count, text } = answer.replace ?? {}
-    const usable = isText(text) && Number.isInteger(count) && count >= 0 && count < listed.length
-    const ids = usable ? listed.slice(0, count).map(({ id }) => id) : []
-    return keep(shared.histories, session, usable ? { ids, text, count } : null, MAX_SESSIONS)
+  const most = replaceable(listed)
+  const overdue = shared.overdue.get(session) ?? 0
+  const params = { directory: instance.directory, session, agent, messages: listed }
+  const answer = overdue < MAX_FAILURES ? await request("history", params) : undefined
+  const replace = Object(answer).replace // null: nothing is replaced
+  if (replace === undefined) keep(shared.overdue, session, overdue + 1, MAX_SESSIONS)
+  else shared.overdue.delete(session)
+  if (replace === null) return shared.histories.delete(session), null
+  if (replace !== undefined && isReplacement(replace, most)) {
+    const { count, text } = replace
+    return keep(shared.histories, session, { ids: idsOf(listed.slice(0, count)), count, text }, MAX_HISTORIES)
   }
   const known = shared.histories.get(session)
-  return known?.ids.every((id, at) => listed[at]?.id === id) ? known : null
+  return known && known.count <= most && known.ids.every((id, at) => listed[at].id === id) ? known : null
 }
 
 async function callTool(instance, name, args, { session, message, agent, call, signal }) {
@@ -382,17 +413,40 @@ async function callTool(instance, name, args, { session, message, agent, call, s
   return { output: shared.sidecar?.unavailable ?? UNAVAILABLE, title: "", metadata: {} }
 }
 
-// Attachments travel as data: URLs of any size; only their media type is of use to a memory.
-function slim(_key, value) {
-  if (typeof value !== "string" || value.length <= 1024 || !value.startsWith("data:")) return value
-  return value.slice(0, 200).replace(/,.*$/s, ",")
+// Attachments travel as data: addresses, up to the size that Python keeps, and as long as it takes them off our hands;
+// larger ones are cut to their media type.
+const isAddress = (value) => isText(value) && value.length > SMALL_ADDRESS_CHARS && value.startsWith("data:")
+
+function slim(instance, budget = budgetFor(instance)) {
+  return (_key, value) => {
+    if (!isAddress(value)) return value
+    if (!budget.fits(value)) return value.slice(0, 200).replace(/,.*$/s, ",")
+    budget.left -= value.length
+    return value
+  }
+}
+
+// A file that Python may have kept is left out of a history where it does not fit, lest it be replaced by less.
+function slimHistory(instance) {
+  const budget = budgetFor(instance)
+  const cut = slim(instance, budget)
+  const known = instance.attachment_chars ?? Infinity
+  const isMissed = ({ url }) => isAddress(url) && url.length <= known && !budget.fits(url)
+  return (key, value) => (value?.type === "file" && isMissed(value) ? null : cut(key, value))
+}
+
+function budgetFor(instance) {
+  const most = instance.attachment_chars ?? 0
+  const budget = { left: Math.max(MAX_BUFFER_CHARS / 2, most) - (shared.child?.unread ?? 0) }
+  budget.fits = ({ length }) => length <= Math.min(most, budget.left)
+  return budget
 }
 
 function forward(instance, type, properties, session) {
   if (type.startsWith("session.") && properties.info?.id) noteSession(properties.info)
   else if (type === "message.updated") noteAgent(session, properties.info?.agent)
   if (["session.compacted", "session.compaction.ended"].includes(type)) {
-    for (const map of [shared.snapshots, shared.misses, shared.histories, shared.compacting]) map.delete(session)
+    for (const map of [shared.snapshots, shared.misses, shared.compacting]) map.delete(session)
   }
   const about = shared.sessions.get(session) ?? { child: false }
   if (about.helper) { // and stays known: more may be told of it after its end
@@ -401,10 +455,11 @@ function forward(instance, type, properties, session) {
     }
     return
   }
-  notify("event", { directory: instance.directory, type, properties, ...lineage(about) }, slim)
+  notify("event", { directory: instance.directory, type, properties, ...lineage(about) }, slim(instance))
   if (type !== "session.deleted") return
-  const { snapshots, misses, histories, sessions, titles, models } = shared
-  for (const map of [snapshots, misses, histories, sessions, titles, models]) map.delete(session)
+  const { snapshots, misses, histories, overdue, sessions, titles, models, commands, compacting } = shared
+  const all = [snapshots, misses, histories, overdue, sessions, titles, models, commands, compacting]
+  for (const known of all) known.delete(session)
 }
 
 const guarded = (name, hook) => async (...args) => {
@@ -565,17 +620,12 @@ const describeMessage = ({ info, parts }) => ({
   ...(info.summary === true || parts.some(({ type }) => type === "compaction") ? { summary: true } : {}),
 })
 
-// In the list of one request alone: OpenCode reads it anew for the next.
-async function replaceHistory(instance, session, messages) {
-  const newest = messages.findLast(({ info }) => info.role === "user")?.info
-  if (!newest) return
-  const found = await historyOf(instance, session, newest.agent ?? null, messages.map(describeMessage))
-  if (!found) return
-  const { agent, model } = newest
-  const id = `msg_backstory_${session}`
-  const info = { id, sessionID: session, role: "user", time: messages[0].info.time, agent, model }
-  const part = { id: `prt_backstory_${session}`, messageID: id, sessionID: session, type: "text", synthetic: true }
-  messages.splice(0, found.count, { info, parts: [{ ...part, text: found.text }] })
+// A user's message with the digest, like the newest of those that it stands before.
+function digestMessage(session, { info: { agent, model, time } }, text) {
+  const id = digestId(session)
+  const part = { id: `prt_backstory_${session}`, messageID: id, sessionID: session, type: "text" }
+  const info = { id, sessionID: session, role: "user", time, agent, model }
+  return { info, parts: [{ ...part, synthetic: true, text }] }
 }
 
 const describePart = ({ id, type, text, synthetic, ignored }) => ({
@@ -636,15 +686,19 @@ async function server({ client, directory, worktree, project }) {
       if (text !== undefined && isText(typed)) keep(shared.commands, sessionID, { text, typed }, MAX_SESSIONS)
     }),
 
+    // The list is that of one request alone: OpenCode reads it anew for the next.
     "experimental.chat.messages.transform": guarded("messages.transform", async (_input, { messages }) => {
       const session = messages[0]?.info.sessionID
       if (!session || (await sessionOf(instance, session)).child) return
       const compacting = shared.compacting.delete(session)
-      await replaceHistory(instance, session, messages)
-      if (compacting) return
       const users = messages.filter(({ info }) => info.role === "user")
-      const blocks = await blocksOf(instance, session, users.map(({ info }) => info.id))
-      if (users.length === 1 && blocks.get(users[0].info.id)) await titleFirst(session)
+      const newest = users.at(-1)
+      if (!newest) return
+      const listed = messages.map(describeMessage)
+      const digest = await historyOf(instance, session, newest.info.agent ?? null, listed)
+      const asked = messages.slice(digest?.count ?? 0).filter((message) => !compacting && users.includes(message))
+      const blocks = await blocksOf(instance, session, asked.map(({ info }) => info.id))
+      if (users.length === 1 && !compacting && (digest || blocks.get(newest.info.id))) await titleFirst(session)
       messages.forEach((message, at) => {
         const { info, parts } = message
         const id = `prt_backstory_${info.id}`
@@ -653,6 +707,7 @@ async function server({ client, directory, worktree, project }) {
         const part = { id, messageID: info.id, sessionID: session, type: "text", synthetic: true, text }
         messages[at] = { ...message, parts: [...parts, part] }
       })
+      if (digest) messages.splice(0, digest.count, digestMessage(session, newest, digest.text))
     }),
 
     "experimental.chat.system.transform": guarded("system.transform", async ({ sessionID }, { system }) => {
@@ -715,19 +770,44 @@ async function generate2(ctx, { system, prompt, model }) {
   }
 }
 
-// Messages without an id are not ours to count: nothing is replaced in a list that has them before its last turn.
-async function replaceHistory2(instance, session, agent, messages) {
-  const listed = messages.map(({ id, role }, at) => ({ id: isText(id) ? id : `#${at}`, role }))
-  const found = await historyOf(instance, session, agent, listed)
-  if (!found) return
-  const text = { type: "text", text: found.text }
-  messages.splice(0, found.count, { id: `msg_backstory_${session}`, role: "user", content: [text] })
+const describeMessage2 = ({ id, role }, at) => ({ id: isText(id) && id ? id : `${UNNAMED}${at}`, role })
+
+const nameOf = (agent) => (isText(agent) ? agent : null)
+
+async function replaceHistory2(instance, { sessionID: session, agent, messages }) {
+  const digest = await historyOf(instance, session, nameOf(agent), messages.map(describeMessage2))
+  if (!digest) return
+  const like = messages.findLast(({ role }) => role === "user")
+  const own = { id: digestId(session), role: "user", content: [{ type: "text", text: digest.text }] }
+  messages.splice(0, digest.count, Object.assign(Object.create(Object.getPrototypeOf(like)), own))
+}
+
+// OpenCode is about to summarise these messages; the last is its own request for that. Python may have the summary.
+async function onCompaction2(instance, event) {
+  const { sessionID: session, agent, messages, system } = event
+  if (!session || event.result || (await sessionOf(instance, session)).child) return
+  const listed = messages.map(describeMessage2)
+  const params = { directory: instance.directory, session, agent: nameOf(agent), messages: listed }
+  const answer = await request("compacting", params)
+  if (isText(answer?.summary) && answer.summary) return (event.result = { summary: answer.summary })
+  await replaceHistory2(instance, event)
+  const texts = Array.isArray(answer?.context) ? answer.context.filter(isText) : []
+  system.push(...texts.map((text) => ({ type: "text", text })))
 }
 
 async function follow(instance, events) {
   for await (const { type, data, location } of events) {
     if (!EVENTS_2.has(type) || (location?.directory && location.directory !== instance.directory)) continue
     forward(instance, type, data ?? {}, data?.sessionID ?? data?.info?.id)
+  }
+}
+
+// A registration that not every 2.x has.
+async function offered(register) {
+  try {
+    return await register()
+  } catch (error) {
+    log(`not offered: ${error}`)
   }
 }
 
@@ -759,8 +839,8 @@ async function setup(ctx) {
     ctx.session.hook("context", guarded("context", async (event) => {
       const { sessionID: session, kind, messages, system } = event
       if (!session || (kind ?? "primary") !== "primary" || (await sessionOf(instance, session)).child) return
-      await replaceHistory2(instance, session, event.agent ?? null, messages)
-      const isUser = (message) => message.role === "user" && typeof message.id === "string"
+      await replaceHistory2(instance, event)
+      const isUser = ({ id, role }) => role === "user" && isText(id) && id !== digestId(session)
       const blocks = await blocksOf(instance, session, messages.filter(isUser).map(({ id }) => id))
       messages.forEach((message, at) => {
         const text = isUser(message) && blocks.get(message.id)
@@ -769,6 +849,7 @@ async function setup(ctx) {
       const snapshot = await snapshotOf(instance, session, system.map(({ text }) => text ?? ""))
       if (snapshot) system.push({ type: "text", text: snapshot })
     })),
+    offered(() => ctx.session.hook("compaction", guarded("compaction", (event) => onCompaction2(instance, event)))),
   ])
   const events = ctx.event?.subscribe?.({ signal: stopped.signal })
   if (events) follow(instance, events).catch((error) => log(`events: ${error}`))

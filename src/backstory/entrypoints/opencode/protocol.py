@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from backstory.domain.digest_plan import Listed
+from backstory.domain.ids import MessageId
 
 PROTOCOL = 1
 
@@ -102,6 +105,13 @@ class History(InSession):
     messages: list[ListedMessage]
 
 
+class Compacting(InSession):
+    """The host is about to summarise a session. ``messages``, where it would take the summary from us, are what it
+    stands for, and last the host's own request for it."""
+
+    messages: list[ListedMessage] | None = None
+
+
 class ToolCall(InSession):
     """The model calls one of our tools."""
 
@@ -119,6 +129,14 @@ class Event(InDirectory):
     properties: dict[str, Any] = Field(default_factory=dict)
     child: bool = False
     parent: str | None = None
+
+
+def listed(messages: Sequence[ListedMessage]) -> list[Listed]:
+    """A request's messages as the rules on digests see them."""
+    return [
+        Listed(id=MessageId(item.id), role=item.role, synthetic=item.synthetic, summary=item.summary)
+        for item in messages
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

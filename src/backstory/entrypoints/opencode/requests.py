@@ -35,13 +35,20 @@ class RequestHooks:
             viewer = place.viewer(params.session)
             return {"text": await place.app.blocks.snapshot(viewer, session=SessionId(params.session))}
 
-    async def compacting(self, params: protocol.InSession) -> dict[str, Any]:
-        """A compaction begins: the next request may have a new snapshot."""
+    async def compacting(self, params: protocol.Compacting) -> dict[str, Any]:
+        """A compaction begins: the next request may have a new snapshot. ``summary`` spares the host its own."""
         with self._places.waiting(COMPACTING_WAIT):
             place = await self._places.place(params.directory)
             await place.app.blocks.renew_snapshot(SessionId(params.session))
             self._thawed.add(params.session)
-            return {"context": await self._histories.compacting(place, SessionId(params.session))}
+            summary = await self._summary(place, params)
+            return {"context": await self._histories.compacting(place, SessionId(params.session)), "summary": summary}
+
+    async def _summary(self, place: Place, params: protocol.Compacting) -> str | None:
+        sessions = place.app.long_sessions
+        if sessions is None or params.messages is None:
+            return None
+        return await sessions.requests.compaction_summary(SessionId(params.session), protocol.listed(params.messages))
 
     async def compacted(self, place: Place, session: str) -> None:
         """Events come late: a snapshot that was renewed when the compaction began may have been shown since."""

@@ -58,7 +58,7 @@ class Bridge:
             "blocks": _Method(protocol.Blocks, self._hooks.requests.blocks),
             "snapshot": _Method(protocol.Snapshot, self._hooks.requests.snapshot),
             "history": _Method(protocol.History, self._hooks.histories.history),
-            "compacting": _Method(protocol.InSession, self._hooks.requests.compacting),
+            "compacting": _Method(protocol.Compacting, self._hooks.requests.compacting),
             "tool": _Method(protocol.ToolCall, self._hooks.tool),
         }
         self._notifications = {

@@ -10,6 +10,8 @@ from backstory.adapters.stores.memory.memories import InMemoryMemories
 from backstory.adapters.stores.memory.projects import InMemoryProjects
 from backstory.adapters.stores.memory.search import InMemoryTextIndex, InMemoryVectorIndex
 from backstory.adapters.stores.memory.upkeep import InMemoryUpkeep
+from backstory.domain.digest import SessionDigest
+from backstory.domain.ids import SessionId
 from backstory.ports.backend import Backend
 
 __all__ = ["open_memory_store"]
@@ -17,7 +19,8 @@ __all__ = ["open_memory_store"]
 
 def open_memory_store() -> Backend:
     """A new, empty backend."""
-    conversations = InMemoryConversations()
+    digests: dict[SessionId, SessionDigest] = {}
+    conversations = InMemoryConversations(digests)
     memories = InMemoryMemories(conversations)
     projects = InMemoryProjects(memories, conversations)
     return Backend(
@@ -28,6 +31,6 @@ def open_memory_store() -> Backend:
         evidence=InMemoryEvidenceIndex(conversations),
         projects=projects,
         ledger=InMemoryLedger(),
-        digests=InMemoryDigests(),
+        digests=InMemoryDigests(digests),
         upkeep=InMemoryUpkeep(memories, conversations, projects),
     )

@@ -14,12 +14,15 @@ from backstory.ports.conversation import MessageCount, Pruned
 
 if TYPE_CHECKING:
     from backstory.domain.blob import Blob
+    from backstory.domain.digest import SessionDigest
 
 
 class InMemoryConversations:
     """The ConversationStore in dicts."""
 
-    def __init__(self) -> None:
+    def __init__(self, digests: dict[SessionId, SessionDigest] | None = None) -> None:
+        """``digests`` are those of the digests beside this: a session that is removed takes its own with it."""
+        self._digests = {} if digests is None else digests
         self._sessions: dict[SessionId, Session] = {}
         self._messages: dict[MessageId, Message] = {}
         self._parts: dict[PartId, tuple[MessageId, SessionId, Part]] = {}
@@ -169,6 +172,8 @@ class InMemoryConversations:
         self._sessions = {key: known for key, known in self._sessions.items() if key not in gone}
         self._snapshots = {key: known for key, known in self._snapshots.items() if key not in gone}
         self._parts = {name: told for name, told in self._parts.items() if told[1] not in gone}
+        for key in gone:
+            self._digests.pop(key, None)
         self._blocks = {
             name: block for name, block in self._blocks.items() if name in self._messages or block.created_at >= before
         }

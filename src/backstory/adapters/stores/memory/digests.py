@@ -14,8 +14,9 @@ from backstory.domain.ids import SessionId
 class InMemoryDigests:
     """The DigestStore in a dict. Nothing in it waits, so that no other task comes between looking and writing."""
 
-    def __init__(self) -> None:
-        self._digests: dict[SessionId, SessionDigest] = {}
+    def __init__(self, digests: dict[SessionId, SessionDigest] | None = None) -> None:
+        """``digests`` is where they are kept, if others must reach them too."""
+        self._digests = {} if digests is None else digests
 
     async def digest(self, session: SessionId) -> SessionDigest | None:
         return self._digests.get(session)

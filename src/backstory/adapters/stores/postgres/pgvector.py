@@ -26,9 +26,10 @@ to 200,000: to compare 2,000 scattered ones takes 24 ms, 10,000 115 ms; the inde
 
 _TIMES_DEARER = 1.3  # a vector that the index looks at, over a selected one that is compared: 13 us over 10
 
-_EF_SEARCH = 200
+_EF_SEARCH = 400
 """How many candidates HNSW keeps. Measured among 200,000 vectors that spread in about 40 directions: of the ten nearest
-it finds 95 %, with 100 candidates 87 %, with 400 99 % in half as much time again."""
+it finds 99 %, with 200 candidates 95 % in two thirds of the time. Among a million, of which an eighth is selected and
+five hundred at a time are all but equal, it finds 76 % of them, 0.013 less similar in the mean; with 200, 67 %."""
 
 _EF_SEARCH_ONCE = 800  # of an index that cannot go on when the selection took most of what it found
 _ITERATIVE = (0, 8)  # the first pgvector whose index goes on

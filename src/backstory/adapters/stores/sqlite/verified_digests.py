@@ -32,7 +32,7 @@ def unreadable(session: str, error: StoreDamaged) -> Finding:
         severity=Severity.OUT_OF_STEP,
         what=str(error),
         where=f"session {session}",
-        way_out="nothing is lost: the session's messages are kept, and it can be digested anew",
+        way_out=f"`backstory session {session} --forget-digest`: its messages are kept, and it is digested anew",
     )
 
 

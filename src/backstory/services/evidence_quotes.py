@@ -1,0 +1,80 @@
+"""Quotes of earlier sessions for a prompt that no memory answers: found, checked against what is withheld, rendered.
+
+Finding is ``evidence.py``'s; when there is room for quotes at all is decided in ``context_block.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from backstory.domain.context_block import said_block
+from backstory.domain.evidence_offer import OfferedPassage, repeats
+from backstory.domain.memory import Memory, Sensitivity
+from backstory.domain.scope import Audience, Viewer
+from backstory.domain.selection import EVERY_STATE, Selection
+from backstory.ports.store import MemoryStore
+from backstory.ports.system import Clock, TokenCounter
+from backstory.services.evidence import EvidenceRecall
+
+_MOST_WITHHELD = 1000
+"""Of each kind that a quote is held against; where there are more, nothing is quoted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quoted:
+    """A block of quotes, or None; and in words what was quoted, or why nothing was."""
+
+    text: str | None
+    told: str
+
+
+class EvidenceQuotes:
+    """Quotes what was said earlier where that surely answers."""
+
+    def __init__(
+        self, evidence: EvidenceRecall, memories: MemoryStore, *, clock: Clock, tokens: TokenCounter, budget_tokens: int
+    ) -> None:
+        self._evidence = evidence
+        self._memories = memories
+        self._clock = clock
+        self._tokens = tokens
+        self._budget_tokens = budget_tokens
+
+    async def quote(self, prompt: str, viewer: Viewer, *, within_s: float | None) -> Quoted:
+        """The block for a prompt. ``within_s`` bounds the search; None waits. Raises what the store raises."""
+        offered = await self._evidence.offer(prompt, viewer=viewer, within_s=within_s)
+        if not offered.passages:
+            return Quoted(text=None, told=offered.silent_because or "nothing was said")
+        open_ones = await self._not_withheld(offered.passages, viewer)
+        if not open_ones:
+            return Quoted(text=None, told="what was said earlier was forgotten, or made private or local-only")
+        block = said_block(
+            [item.passage for item in open_ones], budget_tokens=self._budget_tokens, count_tokens=self._tokens.count
+        )
+        if block is None:
+            return Quoted(text=None, told="what was said earlier does not fit into the budget of the block")
+        shown = [item for item in open_ones if item.passage in block.quoted]
+        return Quoted(text=block.text, told=f"quoted instead: {'; '.join(map(_told, shown))}")
+
+    async def _not_withheld(self, passages: Sequence[OfferedPassage], viewer: Viewer) -> list[OfferedPassage]:
+        """Those that neither are the source of a memory that no model is to be shown any more, nor repeat one."""
+        everything = Selection(
+            viewer=replace(viewer, audience=Audience.PERSON), now=self._clock.now(), states=EVERY_STATE
+        )
+        withheld: list[Memory] = []
+        for narrowed in (
+            replace(everything, states=frozenset({"deleted"})),
+            replace(everything, sensitivity=Sensitivity.PRIVATE),
+            replace(everything, sensitivity=Sensitivity.LOCAL_ONLY),
+        ):
+            found = await self._memories.select(narrowed, limit=_MOST_WITHHELD)
+            if len(found) == _MOST_WITHHELD:
+                return []
+            withheld += found
+        return [item for item in passages if not any(repeats(item.passage, memory) for memory in withheld)]
+
+
+def _told(item: OfferedPassage) -> str:
+    said = item.passage
+    return f"message {said.message} of session {said.session} ({item.confidence:.0%} sure, {', '.join(item.reasons)})"
