@@ -80,6 +80,14 @@ class Signs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quotable:
+    """Passages that may be quoted unasked, in the order of their sessions, and what speaks for each."""
+
+    signs: Sequence[PassageSigns]
+    passages: Mapping[PassageNumber, EvidencePassage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """A question as the model reads it; without a vector, ``skipped`` says why unless none was wanted."""
 
@@ -173,11 +181,21 @@ class EvidenceRecall:
         quote = _Quotes(found.loaded)
         return EvidenceFound(results=tuple(quote.result(score) for score in passed[:limit]), skipped=found.skipped)
 
+    async def quotable(self, prompt: str, *, viewer: Viewer) -> Quotable:
+        """The candidates of ``offer``, not judged yet, and whatever the prompt asks."""
+        text = prompt[:MAX_QUESTION_CHARS].strip()
+        asked = await self._read(text, lexical_only=False)
+        return await self._aside(partial(self._quotable, text, asked, replace(viewer, all_projects=False)))
+
     async def _search_unasked(self, text: str, viewer: Viewer) -> EvidenceOffer:
         asked = await self._read(text, lexical_only=False)
         return await self._aside(partial(self._offer, text, asked, replace(viewer, all_projects=False)))
 
     async def _offer(self, text: str, asked: _Asked, viewer: Viewer) -> EvidenceOffer:
+        found = await self._quotable(text, asked, viewer)
+        return offer(analyse_query(text), found.signs, found.passages)
+
+    async def _quotable(self, text: str, asked: _Asked, viewer: Viewer) -> Quotable:
         """Neighbours are read along, whatever they are, but only what may be quoted is a candidate."""
         terms = analyse_query(text)
         tokens = [term.token for term in terms]
@@ -187,7 +205,7 @@ class EvidenceRecall:
         cosines = await self._cosines(asked, {}, loaded)
         passages = {item.passage.number: item.passage for item in loaded if is_quotable(item.passage)}
         signs = [sign for sign in self._read_signs(text, terms, loaded, words, cosines) if sign.passage in passages]
-        return offer(terms, signs, passages)
+        return Quotable(signs=signs, passages=passages)
 
     async def _gather(self, text: str, asked: _Asked, sight: Sight) -> Signs:
         """Everything that is read for a question, once the model has read the question itself."""
