@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
@@ -123,7 +123,10 @@ async def _rows(data: Path, among: bool, by_words: bool) -> list[Row]:
     return rows
 
 
-def _asker(archive: Archive, embedder: Embedder | None):  # type: ignore[no-untyped-def]  # a closure over services
+Ask = Callable[[str, str, str, ProjectId, frozenset[MessageId]], Awaitable[Row]]
+
+
+def _asker(archive: Archive, embedder: Embedder | None) -> Ask:
     recall = Recall(archive.backend, embedder, clock=archive.clock, policy=RankingPolicy(), no_embedder="")
     cached = None if embedder is None else archive.embedder
     evidence = EvidenceRecall(archive.backend.evidence, cached, clock=archive.clock, zone=UTC, no_embedder="")
@@ -145,16 +148,8 @@ def _as_text(rows: Sequence[Row], *, by_words: bool) -> str:
     gate = GATE_BY_WORDS if by_words else GATE_WITH_MEANING
     weights, auc, held_out = _fitted([row for row in rows if row.scores], names)
     head = ("by words" if by_words else "with meaning") + f": AUC across folds {auc:.3f}; " + weights
-    return "\n".join(
-        [
-            head,
-            "across folds",
-            _curve(rows, held_out),
-            "the shipped gate",
-            _curve(rows, lambda row: _sure(row, gate)),
-            "",
-        ]
-    )
+    shipped = _curve(rows, lambda row: _sure(row, gate))
+    return "\n".join([head, "across folds", _curve(rows, held_out), "the shipped gate", shipped, ""])
 
 
 def _fitted(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, float, Callable[[Row], float]]:
@@ -166,13 +161,10 @@ def _fitted(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, float, Call
     for held_out in sorted(set(fold)):
         outside = fold != held_out
         odds[~outside] = _apply(_fit(evidence[outside], truth[outside]), evidence[~outside])
-    told = zip(("start", *names), _fit(evidence, truth).tolist(), strict=True)
+    fitted = zip(("start", *names), _fit(evidence, truth).tolist(), strict=True)
+    told = ", ".join(f"{name} {value:+.1f}" for name, value in fitted)
     sure = {id(row): 1.0 / (1.0 + float(np.exp(-x))) for row, x in zip(rows, odds, strict=True)}
-    return (
-        ", ".join(f"{name} {value:+.1f}" for name, value in told),
-        _auc(odds, truth),
-        lambda row: sure.get(id(row), 0.0),
-    )
+    return told, _auc(odds, truth), lambda row: sure.get(id(row), 0.0)
 
 
 def _evidence(row: Row, names: Sequence[str]) -> list[float]:

@@ -28,10 +28,11 @@ from backstory.domain.scope import Viewer
 from backstory.entrypoints.tools.evidence import MOST_QUOTED
 from bench.evidence import Answered, recall_figures
 from bench.evidence_sets import Conversation, read_beam, read_transcripts
-from bench.report import Report, spread, table
+from bench.report import Report, spread
 from bench.session_answers import Answers, Readable, beam_answers, facts_of, shares, tokens_in, transcript_answers
 from bench.session_model import RuleModel, booked
 from bench.session_replay import MESSAGE_TOKENS, Replay, ReplayClock, Replayed, counted_once, in_one_session, sent_text
+from bench.session_tables import as_tables
 from bench.stores import STORES
 from bench.vector_cache import CachedEmbedder
 
@@ -103,7 +104,7 @@ def run(options: argparse.Namespace) -> Report:
         for case in _cases(options)
         for model in models
     ]
-    figures: dict[str, object] = {_name(outcome): outcome.figures() for outcome in outcomes}
+    figures = {_name(outcome): outcome.figures() for outcome in outcomes}
     if options.save is not None:
         _save(outcomes, options.save)
     counter = token_counter(exact=True).name
@@ -112,8 +113,8 @@ def run(options: argparse.Namespace) -> Report:
         bench="session",
         store=options.store,
         data=f"coding-prompts/sessions and beam-100k{limited}; tokens as {counter} counts, {MESSAGE_TOKENS} a message",
-        figures=figures,
-        text=_text(outcomes),
+        figures=dict(figures),
+        text=as_tables(figures),
     )
 
 
@@ -258,84 +259,5 @@ def _added(replayed: Sequence[Replayed]) -> list[float]:
     return list(added.values())
 
 
-def _text(outcomes: Sequence[Outcome]) -> str:
-    rows = [(outcome, outcome.figures()) for outcome in outcomes]
-    tables = [_sent_table(rows), _cost_table(rows), _answers_table(rows), _facts_table(rows)]
-    return "\n\n".join(tables)
-
-
-_Rows = Sequence[tuple[Outcome, dict[str, object]]]
-
-
 def _name(outcome: Outcome) -> str:
     return f"{outcome.case.set_name}, {outcome.case.name}, model {outcome.model}"
-
-
-def _sent_table(rows: _Rows) -> str:
-    header = ("tokens per turn", "raw", "sent", "ratio", "last", "fresh raw", "fresh", "prefix %", "changes", "faults")
-    keys = ("tokens_per_turn_whole", "tokens_per_turn", "compression", "compression_of_last", "fresh_per_turn_whole")
-    return table(
-        header,
-        [
-            (
-                _name(outcome),
-                *(found[key] for key in keys),
-                found["fresh_per_turn"],
-                _percent(found["prefix_kept"]),
-                found["activations"],
-                ", ".join(f"{n} {name}" for name, n in _object(found["faults"]).items()) or 0,
-            )
-            for outcome, found in rows
-        ],
-    )
-
-
-def _cost_table(rows: _Rows) -> str:
-    header = ("time and search", "added p50 ms", "p95", "work p50 s", "p95", "failed", "calls", "booked", "R@5", "R@10")
-    lines = []
-    for outcome, found in rows:
-        added, work, calls = (_object(found.get(key)) for key in ("turn_added_ms", "work_s", "calls"))
-        lines.append(
-            (
-                _name(outcome),
-                *(added[key] for key in ("p50", "p95")),
-                *(work.get(key, "") for key in ("p50", "p95")),
-                found["failed_rounds"],
-                calls.get("calls", ""),
-                {True: "alike", False: "NOT ALIKE"}.get(bool(calls["booked_alike"]), "") if calls else "",
-                *(_percent(found[key]) if key in found else "" for key in ("r_at_5", "r_at_10")),
-            )
-        )
-    return table(header, lines)
-
-
-def _answers_table(rows: _Rows) -> str:
-    header = ("facts readable, %", "questions", "shown", "replaced", "digest", "newest", "whole")
-    lines = []
-    for outcome, found in rows:
-        answers = _object(found["answers"])
-        shown, *others = (_percent(answers[key]) for key in ("shown", "digest", "newest", "whole"))
-        lines.append((_name(outcome), answers["questions"], shown, answers["replaced"], *others))
-    return table(header, lines)
-
-
-def _facts_table(rows: _Rows) -> str:
-    columns = [("by_kind", name) for name in ("number", "name", "word")]
-    columns += [("by_speaker", name) for name in ("user", "assistant", "reasoning", "tool")]
-    lines = []
-    for outcome, found in rows:
-        answers = _object(found["answers"])
-        groups = [_object(_object(answers[of]).get(name)) for of, name in columns]
-        lines.append(
-            (_name(outcome), *(f"{_percent(group['kept'])} ({group['n']})" if group else "" for group in groups))
-        )
-    return table(("facts in digests, % (of)", *(name for _, name in columns)), lines)
-
-
-def _percent(share: object) -> str:
-    assert isinstance(share, float | int)
-    return f"{100 * share:.1f}"
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}

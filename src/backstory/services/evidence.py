@@ -37,7 +37,7 @@ MAX_QUESTION_CHARS = 2000
 MAX_LIMIT = 100
 CANDIDATES = 200
 """Passages taken from each index; they come with their neighbours."""
-UNASKED_CANDIDATES = 40
+UNASKED_CANDIDATES = 24
 """The same for a prompt that asked for nothing, by words alone: reading all vectors would take longer than the rest."""
 
 _SHARE_OF_BEST = 0.4

@@ -86,8 +86,9 @@ class SessionDigests:
         due = True
         if len(self._views.raw(listed, digest)) <= MAX_RAW:
             view = await self._views.view(digest, listed, project=project)
-            digest = await self._switched(view, turn)
             due = self._strategy.due(view)
+            if turn is not None and digest.state.shown_for != turn and (digest.pieces or due):
+                digest = await self._switched(view, turn)
         replaced = rendered(listed, digest)
         self._remember(
             session,
@@ -95,22 +96,17 @@ class SessionDigests:
         )
         return Outlook(replaced=replaced, due=due)
 
-    async def _switched(self, view: SessionView, turn: MessageId | None) -> SessionDigest:
-        """The digest with what is shown from this turn on; what was shown stays when others write at this moment."""
+    async def _switched(self, view: SessionView, turn: MessageId) -> SessionDigest:
+        """The digest with what is shown from this turn on; what was shown stays when others write at this moment.
+
+        That nothing changes is written down too: another process that answers within the turn must not change it then.
+        """
         digest = view.digest
-        if not digest.pieces or digest.state.shown_for == turn:
-            return digest
-        shows = self._strategy.shows(view)
-        if shows == digest.state.shown:
-            return digest
-        state = replace(
-            digest.state,
-            shown=shows,
-            shown_for=turn,
-            shown_task=digest.state.current_task,
-            shown_response=digest.state.suggested_response,
-            updated_at=self._clock.now(),
-        )
+        shows = self._strategy.shows(view) if digest.pieces else ()
+        state = replace(digest.state, shown_for=turn, updated_at=self._clock.now())
+        if shows != digest.state.shown:
+            task, response = state.current_task, state.suggested_response
+            state = replace(state, shown=shows, shown_task=task, shown_response=response)
         if not await self._digests.apply(DigestUpdate(state=state)):
             return digest
         return replace(digest, state=replace(state, revision=state.revision + 1))

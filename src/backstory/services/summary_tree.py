@@ -43,7 +43,7 @@ FEATURE = "summary_tree"
 MAX_OUTPUT_TOKENS = 800
 """As opencode-memory-tree asks for."""
 MAX_PROMPT_CHARS = 60_000
-LEAF_CHARS, MERGED_CHARS = 1200, 1600  # of what is written by rule
+LEAF_CHARS, MERGED_CHARS = 1200, 2400  # of what is written by rule
 _COUNTED_CHARS = 4000  # of a message: no summary is longer than five such
 _FRAMING_TOKENS = 4  # what a message costs beside its text
 

@@ -54,6 +54,15 @@ async def test_a_turn_shows_the_same_text_at_each_step_and_after_a_restart() -> 
     assert (await outlook(again, "u1", "a1", "u2", "a2x"))[0] == first[0]
 
 
+async def test_what_was_digested_during_a_turn_is_not_shown_in_it_by_another_process_either() -> None:
+    world = LongSession()
+    request = await world.say("u1", "a1", "u2")
+    assert await outlook(world, "u1", "a1", "u2") == (None, True)
+    await world.digesting.work(SESSION, listed=request)
+    again = LongSession(world.backend, series=2)
+    assert (await outlook(again, "u1", "a1", "u2", "a2"))[0] is None
+
+
 async def test_what_was_undone_in_the_current_turn_is_shown_no_longer() -> None:
     world = LongSession()
     await world.digesting.work(SESSION, listed=await world.say("u1", "a1", "u2", "a2", "u3"))
