@@ -165,7 +165,8 @@ class Shown:
         assert self.messages[0]["role"] == "user"
         tagged = [text for role in ("user", "assistant") for text in self.request.texts(role) if DIGEST_TAG in text]
         assert tagged == ([self.digest] if self.digest else [])
-        assert self.steps() == list(steps)
+        told = settled(self.digest), typed_steps("\n".join(self.request.texts("user")))
+        assert [*told[0], *told[1]] == list(steps), told
 
 
 # --- homes ------------------------------------------------------------------------------------------------------------

@@ -92,6 +92,33 @@ def test_after_one_prompt_doctor_knows_without_a_probe_that_the_plugin_was_loade
     assert str(machine.project) in check["message"]
 
 
+def test_tools_of_changed_settings_come_with_the_second_start_and_doctor_tells_in_between(
+    machine: Installed, model: ScriptedModel
+) -> None:
+    machine.install()
+    sidecar = machine.plugin.with_name("backstory.json")
+    installed = sidecar.read_bytes()
+    config = machine.opencode.home / ".config" / "backstory" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('[session]\nstrategy = "tree"\n')
+    assert machine.doctor("--probe")["plugin"]["state"] == "warn"
+    assert sidecar.read_bytes() == installed, "doctor changes nothing"
+
+    def start() -> list[str]:
+        model.forget_requests()
+        run = machine.opencode.run("hello", cwd=machine.project)
+        assert run.exit_code == 0, run.stderr
+        return model.requests("chat")[0].tool_names()
+
+    assert "search_memory_tree" not in start()
+    assert sidecar.read_bytes() != installed
+    checks = machine.doctor()
+    assert (checks["plugin"]["state"], checks["load"]["state"]) == ("ok", "warn")
+    assert checks["load"]["mend"] == "restart OpenCode"
+    assert "search_memory_tree" in start()
+    assert machine.doctor()["load"]["state"] == "ok"
+
+
 def test_a_project_installation_is_probed_in_the_project(machine: Installed) -> None:
     machine.install("--project", "--offline-seed")
     assert not machine.plugin.exists()

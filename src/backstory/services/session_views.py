@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from backstory.domain.conversation import Message
@@ -53,12 +53,13 @@ class SessionViews:
         raises."""
         found = await self._conversations.find_messages(self.raw(listed, digest))
         undone = {message.id for message in found if message.removed_at is not None}
-        known = {message.id: message for message in found if message.id not in undone}
+        kept = {message.id: message for message in found if message.id not in undone}
         listed = [item for item in listed if item.id not in undone]
-        turn = current_turn(listed)
+        turn, digested = current_turn(listed), frozenset(messages_of(digest.pieces, digest))
+        known = _told(kept, listed[:turn], digested)
         return SessionView(
             digest=digest,
-            messages=tuple(past_messages(listed, known, digested=messages_of(digest.pieces, digest))),
+            messages=tuple(past_messages(listed, known, digested=digested)),
             project=project,
             now=self._clock.now(),
             current=len(listed) - turn,
@@ -72,6 +73,20 @@ class SessionViews:
         while page := await self._conversations.messages(session, limit=_PAGE, offset=len(found)):
             found += page
         return [_listed(message) for message in found if message.removed_at is None]
+
+
+def _told(
+    known: Mapping[MessageId, Message], past: Sequence[Listed], digested: frozenset[MessageId]
+) -> Mapping[MessageId, Message]:
+    """Without the newest message while it may be half told: a copied session comes message by message, each before its
+    parts."""
+    newest = next((at for at in range(len(past) - 1, -1, -1) if past[at].id in known or past[at].id in digested), None)
+    if newest is None or past[newest].id in digested:
+        return known
+    message = known[past[newest].id]
+    if newest == len(past) - 1 and message.parts:
+        return known
+    return {key: other for key, other in known.items() if key != message.id}
 
 
 def _listed(message: Message) -> Listed:

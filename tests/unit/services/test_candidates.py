@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backstory.domain.memory import Visibility
-from backstory.services.candidates import CandidateSearch
 from backstory.testing.fakes import HashEmbedder
 
 if TYPE_CHECKING:
@@ -34,22 +33,6 @@ def test_a_projects_own_memory_is_found_among_many_global_ones(shop: Shop, embed
     crowded(shop, embedded=embedded)
     assert OWN in shop.found(QUESTION, limit=5)
     assert OWN not in shop.found(QUESTION, limit=5, viewer=shop.elsewhere)
-
-
-def test_the_project_is_not_looked_for_apart_where_nothing_crowds_it_out(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crowded(shop, embedded=True, others=20)
-    asked = []
-    plain = CandidateSearch._may_crowd
-
-    def noted(self: CandidateSearch, *args: object) -> bool:
-        asked.append(plain(self, *args))  # type: ignore[arg-type]  # whatever it is called with
-        return bool(asked[-1])
-
-    monkeypatch.setattr(CandidateSearch, "_may_crowd", noted)
-    shop.ask(QUESTION)
-    assert not any(asked)
 
 
 def test_who_reads_all_projects_has_none_of_its_own(shop: Shop) -> None:

@@ -12,7 +12,7 @@ from backstory.domain.digest import DigestUpdate, Lease, SessionDigest
 from backstory.domain.ids import MessageId
 from backstory.services.digesting import LEASE, MAX_STEPS, PAUSES
 from backstory.testing.fakes import START
-from tests.unit.services.digests import SESSION, LongSession, Pairs, texts
+from tests.unit.services.digests import SESSION, LongSession, Pairs, listed, message, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -189,3 +189,19 @@ async def test_a_message_that_was_undone_unheard_is_not_digested() -> None:
     await world.backend.conversations.mark_removed(MessageId("a1"), at=START)
     await world.digesting.work(SESSION, listed=request)
     assert texts((await digest_of(world)).pieces) == ["said u1 and said u2"]
+
+
+async def test_a_session_that_is_still_being_told_is_digested_up_to_its_newest_message() -> None:
+    world = LongSession()
+    told, whole = listed("u1", "a1", "u2"), listed("u1", "a1", "u2", "a2", "u3")
+    await world.say("u1", "a1")
+    await world.backend.conversations.put_messages([replace(message("u2", 2), parts=())])
+    assert await world.digesting.work(SESSION, listed=[*told, *listed("a2", "u3")]) == 1
+    view = await world.views.view(await digest_of(world), whole, project=None)
+    assert [item.id for item in view.messages] == ["u1", "a1"], "a message comes before its parts"
+    await world.backend.conversations.put_messages([message("u2", 2), replace(message("a2", 3), parts=())])
+    view = await world.views.view(await digest_of(world), whole, project=None)
+    assert [item.id for item in view.messages] == ["u1", "a1", "u2"]
+    await world.backend.conversations.put_messages([message("a2", 3)])
+    assert await world.digesting.work(SESSION, listed=whole) == 1
+    assert texts((await digest_of(world)).pieces)[-1] == "said u2 and said a2"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -16,7 +16,11 @@ from backstory.services.maintenance import Maintenance
 from backstory.testing.fakes import ORCHARD, START, HashEmbedder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from tests.unit.services.conftest import Shop
+
+T = TypeVar("T")
 
 HERE = Viewer(project=ORCHARD)
 SAID = (
@@ -148,6 +152,39 @@ def test_secrets_and_private_text_are_never_found(shop: Shop) -> None:
     assert token not in found.passage.text
     assert "zanzibar" not in found.passage.text
     assert search(shop, "zanzibar").results == ()
+
+
+def test_all_reads_and_the_scoring_make_one_trip_away_from_the_event_loop(shop: Shop) -> None:
+    archived(shop, *SAID)
+    shop.embedder = HashEmbedder()
+    shop.do(shop.maintenance.embed_missing())
+    trips: list[str] = []
+
+    async def noted(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        trips.append("begun")
+        result = await work()
+        trips.append("ended")
+        return result
+
+    recall = EvidenceRecall(
+        shop.backend.evidence, shop.embedder, clock=shop.clock, zone=UTC, no_embedder="", aside=noted
+    )
+    found = shop.do(recall.search("heron exporter", viewer=HERE))
+    assert found == search(shop, "heron exporter")
+    assert trips == ["begun", "ended"]
+    shop.do(recall.offer("what did the heron exporter lose?", viewer=HERE))
+    assert trips == ["begun", "ended"] * 2
+    shop.do(recall.offer("fix the heron exporter", viewer=HERE))
+    assert trips == ["begun", "ended"] * 2
+
+
+@pytest.mark.parametrize("prompt", ['why was "', "what did NOT OR * (((", "we decided " + "x" * 50_000, "did \x00 💥?"])
+def test_no_prompt_breaks_what_is_offered(shop: Shop, prompt: str) -> None:
+    archived(shop, *SAID)
+    recall = EvidenceRecall(shop.backend.evidence, None, clock=shop.clock, zone=UTC, no_embedder="none is set")
+    offered = shop.do(recall.offer(prompt, viewer=HERE))
+    assert offered.passages == ()
+    assert offered.silent_because
 
 
 @pytest.mark.parametrize("limit", [0, 101, -1])

@@ -76,12 +76,12 @@ def sidecar_for(settings: Settings, env: Mapping[str, str]) -> Sidecar:
 def renew_at_start(folder: Path, env: Mapping[str, str]) -> bool:
     """Let the sidecar in ``folder`` follow the user's own settings, for OpenCode's next start. Whether it was renewed.
 
-    What the settings ask for is not known while one of them is wrong. A failure is logged.
+    What the settings ask for is not known while one of them is wrong. A failure is logged, whatever the file holds.
     """
     try:
         resolved, faults = load_leniently(env=env, project_root=None)
         renewed = not faults and renew_sidecar(folder.resolve(strict=True), resolved.settings, env)
-    except (BackstoryError, OSError) as error:
+    except (BackstoryError, OSError, UnicodeEncodeError, RecursionError) as error:
         log.warning("event=sidecar_not_renewed folder=%s reason=%s", folder, error)
         return False
     if renewed:

@@ -134,6 +134,16 @@ def test_the_folders_of_the_environment_must_be_those_of_the_installation(folder
         renew_sidecar(folder, TREE, {"BACKSTORY_HOME": "relative"})
 
 
+@pytest.mark.parametrize("field", ['"\\udcff"', "[" * 900 + "]" * 900], ids=["half a character", "deep"])
+def test_a_file_that_cannot_be_written_again_is_left_alone(folder: Path, field: str) -> None:
+    content = (folder / FILE).read_text().replace("{", '{"odd": ' + field + ",", 1)
+    (folder / FILE).write_text(content)
+    env = {"BACKSTORY_CONTEXT_DEADLINE_MS": "900"}
+    renew_at_start(folder, env)
+    assert json.loads((folder / FILE).read_text())["command"]
+    assert [path.name for path in folder.iterdir()] == [FILE]
+
+
 def test_at_a_start_the_users_own_file_counts_and_a_wrong_one_changes_nothing(folder: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     env = {"BACKSTORY_CONFIG": str(config)}
