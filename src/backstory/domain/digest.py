@@ -147,7 +147,7 @@ def without_messages(digest: SessionDigest, removed: frozenset[MessageId]) -> Di
 
     A piece made from a removed message goes, and so does every piece made from that one; their other children come
     back, so that only what was undone must be digested again. Messages that shared a piece with a removed one are raw
-    again.
+    again. The task and the next step may come from what was undone, and go with it.
     """
     gone = {piece.id for piece in digest.pieces if not removed.isdisjoint(piece.sources)}
     if not gone:
@@ -163,7 +163,11 @@ def without_messages(digest: SessionDigest, removed: frozenset[MessageId]) -> Di
         if piece.id not in gone and piece.parent in gone
     )
     shown = _still_shown(digest, gone, {piece.id for piece in back})
-    return DigestUpdate(state=replace(digest.state, shown=shown, due=True), changed=back, dropped=tuple(sorted(gone)))
+    state = replace(
+        digest.state, shown=shown, due=True,
+        current_task=None, suggested_response=None, shown_task=None, shown_response=None,
+    )  # fmt: skip
+    return DigestUpdate(state=state, changed=back, dropped=tuple(sorted(gone)))
 
 
 def _still_shown(digest: SessionDigest, gone: set[str], back: set[str]) -> tuple[str, ...]:

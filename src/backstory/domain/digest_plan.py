@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from backstory.domain.conversation import Message, Role
 from backstory.domain.digest import Piece, SessionDigest, Strategy, messages_of
@@ -82,15 +83,16 @@ def _begins_with_result(rest: Sequence[Listed]) -> bool:
 def past_messages(
     listed: Sequence[Listed], known: Mapping[MessageId, Message], *, digested: Collection[MessageId] = ()
 ) -> list[Message]:
-    """The messages before the current turn in the order of the list, up to the last that is ``known`` or ``digested``.
+    """The messages before the current turn in the order of the list, up to the first that is neither ``known`` nor
+    ``digested``: what the archive was not told cannot be digested, and must not be passed over.
 
-    A message of which nothing more is known, since it was digested or was never told, comes without parts.
+    Of a digested message nothing is needed but its place; it comes without parts.
     """
     done = frozenset(digested)
     past = listed[: current_turn(listed)]
-    last = next((at for at in range(len(past) - 1, -1, -1) if past[at].id in known or past[at].id in done), -1)
     like = next(iter(known.values()), None)
-    return [known.get(item.id) or _untold(item, like) for item in past[: last + 1]]
+    told = takewhile(lambda item: item.id in known or item.id in done, past)
+    return [known.get(item.id) or _without_parts(item, like) for item in told]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ def undigested(messages: Sequence[Message], digested: frozenset[MessageId]) -> R
     return Run(start=start, messages=tuple(messages[start:end]), closed=end < len(messages))
 
 
-def _untold(item: Listed, like: Message | None) -> Message:
+def _without_parts(item: Listed, like: Message | None) -> Message:
     moment = _NEVER if like is None else like.created_at
     session = SessionId("") if like is None else like.session
     role = Role(item.role) if item.role in set(Role) else Role.ASSISTANT

@@ -103,6 +103,10 @@ class Archive(Protocol):
         """The ids of a session's messages in their order. Cost: 1 ms for 10,000."""
         ...
 
+    async def removed_ids(self, session_id: SessionId) -> list[MessageId]:
+        """Those of a session's messages that the host took back and that are still kept. Cost as ``message_ids``."""
+        ...
+
     async def message_counts(self) -> Mapping[SessionId, MessageCount]:
         """Of every session that has messages, known or not. Cost: reads an index, about 0.1 s for 100,000 messages."""
         ...

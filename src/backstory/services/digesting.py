@@ -31,6 +31,8 @@ MAX_STEPS = 12
 """Of one round: what a long history takes is spread over several, so that other sessions get their turn."""
 PAUSES = (timedelta(seconds=2), timedelta(seconds=4), timedelta(minutes=5))
 """After the first, the second and every later failure in a row: as the memory-tree plugin paused."""
+GIVE_UP_AFTER = 10
+"""Failures in a row, after which a start no longer tries what an earlier process left undone."""
 _GIVE_BACK_WITHIN_S = 0.5
 _TRIES = 5  # of a small write that others may overtake
 _SWEPT = 20  # sessions of one look for work that was left undone
@@ -113,8 +115,16 @@ class Digesting:
         return False
 
     async def left_undone(self) -> Sequence[SessionId]:
-        """Sessions whose work was begun or found and not finished, the newest first."""
-        return await self._digests.due(now=self._clock.now(), limit=_SWEPT)
+        """Sessions of this strategy whose work was found and not finished, the newest first; those that failed too
+        often wait for their next user message."""
+        found = await self._digests.due(now=self._clock.now(), limit=_SWEPT)
+        return [session for session in found if await self._is_worth_a_try(session)]
+
+    async def _is_worth_a_try(self, session: SessionId) -> bool:
+        digest = await self._digests.digest(session)
+        if digest is None or digest.state.strategy is not self._strategy.strategy:
+            return False
+        return digest.state.attempts < GIVE_UP_AFTER
 
     async def _steps(self, view: SessionView, lease: Lease, listed: Sequence[Listed]) -> tuple[int, bool]:
         """How many steps were done, and whether there is more to do."""
@@ -123,7 +133,8 @@ class Digesting:
             if not self._strategy.due(view):
                 return done, False
             made = await self._strategy.work(view)
-            if not made.added or not await self._kept(made, session, lease):
+            told = frozenset(message.id for message in view.messages if message.parts)
+            if not made.added or not await self._kept(made, session, lease, told):
                 return done, False
             view = await self._view(session, listed, project)
         return MAX_STEPS, self._strategy.due(view)
@@ -136,7 +147,7 @@ class Digesting:
             await self._change(session, lease, lambda state: replace(state, lease=None, due=True))
 
     async def _view(self, session: SessionId, listed: Sequence[Listed], project: ProjectId | None) -> SessionView:
-        return await self._views.view(await self._views.digest(session), listed, project=project)
+        return await self._views.view(await self._views.current(session), listed, project=project)
 
     async def _taken(
         self, session: SessionId, lease: Lease, listed: Sequence[Listed], project: ProjectId | None
@@ -156,15 +167,18 @@ class Digesting:
             return None
         return await self._view(session, listed, project)
 
-    async def _kept(self, made: Made, session: SessionId, lease: Lease) -> bool:
-        """Write one step's pieces. False when the lease is lost; what was undone meanwhile is not written."""
+    async def _kept(self, made: Made, session: SessionId, lease: Lease, told: frozenset[MessageId]) -> bool:
+        """Write one step's pieces. False when the lease is lost; nothing is written of what was undone meanwhile, or
+        removed from the archive that had ``told`` of it."""
         sources = [message for piece in made.added for message in piece.sources]
         for _ in range(_TRIES):
             digest = await self._views.digest(session)
             if digest.state.lease is None or digest.state.lease.token != lease.token:
                 return False
-            gone = [item.id for item in await self._conversations.find_messages(sources) if item.removed_at is not None]
-            if gone or not _fits(made, digest):
+            found = await self._conversations.find_messages(sources)
+            kept = frozenset(item.id for item in found if item.removed_at is None)
+            undone = frozenset(item.id for item in found) - kept
+            if undone or not kept.issuperset(told.intersection(sources)) or not _fits(made, digest):
                 return True  # the next look at the session finds what is due now
             renewed = replace(lease, expires_at=self._clock.now() + self._lease)
             state = _advanced(replace(digest.state, lease=renewed, updated_at=self._clock.now()), made)

@@ -20,7 +20,7 @@ from backstory.services.digest_strategy import DigestStrategy, SessionView
 from backstory.services.session_views import SessionViews
 
 MAX_SESSIONS = 200  # whose last request this process remembers
-MAX_RAW = 400  # messages read from the archive within a request; more are looked at in the background
+MAX_RAW = 200  # messages read from the archive within a request; more are looked at in the background
 
 _REQUEST_FOR_SUMMARY = Listed(id=MessageId("request-for-summary"), role=Role.USER.value)
 
@@ -72,17 +72,18 @@ class SessionDigests:
         seen = self._seen.get(session)
         if seen is None or turn is None or seen.turn != turn:
             return await self._next_turn(listed, session, project, turn)
-        seen.listed = listed
-        if seen.revision != (revision := await self._digests.revision(session)):
+        revision = await self._digests.revision(session)
+        if seen.revision != revision or not _same_front(seen, listed):
             digest = await self._digests.digest(session)
             seen.replaced = None if digest is None else rendered(listed, digest)
             seen.revision = revision
+        seen.listed = listed
         return Outlook(replaced=seen.replaced)
 
     async def _next_turn(
         self, listed: Sequence[Listed], session: SessionId, project: ProjectId | None, turn: MessageId | None
     ) -> Outlook:
-        digest = await self._views.digest(session)
+        digest = await self._views.current(session)
         due = True
         if len(self._views.raw(listed, digest)) <= MAX_RAW:
             view = await self._views.view(digest, listed, project=project)
@@ -104,6 +105,8 @@ class SessionDigests:
         digest = view.digest
         shows = self._strategy.shows(view) if digest.pieces else ()
         state = replace(digest.state, shown_for=turn, updated_at=self._clock.now())
+        if state.attempts:  # what a compaction wanted at once has failed; the session goes on without it
+            state = replace(state, forced=False)
         if shows != digest.state.shown:
             task, response = state.current_task, state.suggested_response
             state = replace(state, shown=shows, shown_task=task, shown_response=response)
@@ -154,6 +157,12 @@ def rendered(listed: Sequence[Listed], digest: SessionDigest) -> Replaced | None
     found = replacement(listed, digest.shown(), digest)
     text = None if found is None else digest_block(found.pieces, digest.state)
     return None if found is None or text is None else Replaced(count=found.count, text=text)
+
+
+def _same_front(seen: Seen, listed: Sequence[Listed]) -> bool:
+    """Whether what was replaced last stands at the front of a list still: others change lists too."""
+    count = 0 if seen.replaced is None else seen.replaced.count
+    return [item.id for item in seen.listed[:count]] == [item.id for item in listed[:count]]
 
 
 def _turn_of(listed: Sequence[Listed]) -> MessageId | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from backstory.domain.conversation import Message
-from backstory.domain.digest import DigestState, SessionDigest, Strategy, messages_of
+from backstory.domain.digest import DigestState, SessionDigest, Strategy, messages_of, without_messages
 from backstory.domain.digest_plan import Listed, current_turn, past_messages
 from backstory.domain.ids import MessageId, ProjectId, SessionId
 from backstory.ports.conversation import ConversationStore
@@ -15,6 +15,7 @@ from backstory.ports.system import Clock
 from backstory.services.digest_strategy import SessionView
 
 _PAGE = 500
+_TRIES = 5  # of a small write that others may overtake
 
 
 class SessionViews:
@@ -41,6 +42,22 @@ class SessionViews:
             state=replace(known.state, strategy=self._strategy, shown=(), shown_for=None),
             pieces=tuple(piece for piece in known.pieces if piece.strategy is self._strategy),
         )
+
+    async def current(self, session: SessionId) -> SessionDigest:
+        """The digest without what was made of messages that the host took back.
+
+        An undo is told to the archive first; where a crash, another process or a change of settings came between, the
+        digest learns of it here.
+        """
+        for _ in range(_TRIES):
+            digest = await self.digest(session)
+            if not digest.pieces:
+                return digest
+            update = without_messages(digest, frozenset(await self._conversations.removed_ids(session)))
+            if update is None:
+                return digest
+            await self._digests.apply(update)
+        return await self.digest(session)
 
     @staticmethod
     def raw(listed: Sequence[Listed], digest: SessionDigest) -> list[MessageId]:

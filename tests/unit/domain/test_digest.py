@@ -116,3 +116,14 @@ def test_what_is_shown_beside_an_undone_piece_stays_shown() -> None:
     update = without_messages(digest(first, second, shown=(first.id, second.id)), frozenset({MessageId("b")}))
     assert update is not None
     assert update.state.shown == (first.id,)
+
+
+def test_a_task_does_not_outlive_what_it_may_come_from() -> None:
+    whole = digest(leaf(1, "a"))
+    state = replace(
+        whole.state, current_task="port it", shown_task="port it", suggested_response="go", shown_response="go"
+    )
+    update = without_messages(replace(whole, state=state), frozenset({MessageId("a")}))
+    assert update is not None
+    after = update.state
+    assert (after.current_task, after.shown_task, after.suggested_response, after.shown_response) == (None,) * 4

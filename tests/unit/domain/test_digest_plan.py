@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from backstory.domain.conversation import Message, Role
 from backstory.domain.digest import under_parent
 from backstory.domain.digest_plan import Listed, current_turn, past_messages, replacement, undigested
@@ -99,11 +97,16 @@ def test_a_list_in_another_order_than_its_ids_is_taken_as_it_is() -> None:
     assert found.count == 2
 
 
-@pytest.mark.parametrize("known", [["1", "3"], ["3"]])
-def test_a_message_that_was_never_told_counts_as_empty_once_a_later_one_is_known(known: list[str]) -> None:
-    past = past_messages(listed("u:1", "a:2", "u:3", "a:4", "u:5"), {MessageId(k): message(k) for k in known})
+def test_what_the_archive_was_not_told_is_not_passed_over() -> None:
+    known = {MessageId(name): message(name) for name in ("1", "3", "4")}
+    past = past_messages(listed("u:1", "a:2", "u:3", "a:4", "u:5"), known)
+    assert [item.id for item in past] == ["1"]
+
+
+def test_digested_messages_keep_their_places_without_their_parts() -> None:
+    past = past_messages(listed("u:1", "a:2", "u:3", "u:4"), {MessageId("3"): message("3")}, digested=["1", "2"])
+    assert [(item.id, item.parts) for item in past[:2]] == [("1", ()), ("2", ())]
     assert [item.id for item in past] == ["1", "2", "3"]
-    assert all(not item.parts for item in past)
 
 
 def test_what_is_not_told_yet_is_waited_for() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from backstory.domain.digest import DigestUpdate, Lease, SessionDigest
 from backstory.domain.ids import MessageId
-from backstory.services.digesting import LEASE, MAX_STEPS, PAUSES
+from backstory.services.digesting import GIVE_UP_AFTER, LEASE, MAX_STEPS, PAUSES
 from backstory.testing.fakes import START
 from tests.unit.services.digests import SESSION, LongSession, Pairs, listed, message, texts
 
@@ -139,6 +139,19 @@ async def test_what_is_undone_while_it_is_digested_is_not_kept() -> None:
     assert world.strategy.asked == 1
 
 
+async def test_what_is_removed_from_the_archive_while_it_is_digested_is_not_kept() -> None:
+    world = LongSession()
+    request = await world.say("u1", "a1", "u2")
+
+    async def expire() -> None:
+        await world.backend.conversations.prune(START + timedelta(days=1), limit=100)
+
+    world.strategy.during.append(expire)
+    await world.digesting.work(SESSION, listed=request)
+    digest = await world.backend.digests.digest(SESSION)
+    assert digest is None or not digest.pieces
+
+
 async def test_undoing_takes_out_what_was_made_of_it() -> None:
     world = LongSession()
     await world.digesting.work(SESSION, listed=await world.say("u1", "a1", "u2", "a2", "u3"))
@@ -205,3 +218,14 @@ async def test_a_session_that_is_still_being_told_is_digested_up_to_its_newest_m
     await world.backend.conversations.put_messages([message("a2", 3)])
     assert await world.digesting.work(SESSION, listed=whole) == 1
     assert texts((await digest_of(world)).pieces)[-1] == "said u2 and said a2"
+
+
+async def test_a_session_that_fails_again_and_again_is_not_tried_at_every_start() -> None:
+    world = LongSession(strategy=Pairs(failing=True))
+    request = await world.say("u1", "a1", "u2")
+    for _ in range(GIVE_UP_AFTER):
+        assert await world.digesting.left_undone() == ([SESSION] if world.strategy.asked else [])
+        await world.digesting.work(SESSION, listed=request)
+        world.clock.advance(PAUSES[-1])
+    assert world.strategy.asked == GIVE_UP_AFTER
+    assert await world.digesting.left_undone() == []

@@ -142,3 +142,35 @@ async def test_a_host_takes_the_digest_as_its_own_summary_only_where_it_stands_f
     for names in (["u1", "a1", "u2", "a2", "u3", "a3", "u-own"], ["u1", "a1", "u2", "u-own"], ["u-own"], ["u1"], []):
         assert await world.requests.compaction_summary(SESSION, listed(*names)) is None, names
     assert await world.requests.compaction_summary(SessionId("ses_2"), listed("u1", "a1", "u-own")) is None
+
+
+async def test_a_list_that_others_have_changed_within_a_turn_loses_nothing_more() -> None:
+    world = LongSession()
+    names = ("u1", "a1", "u2", "a2", "u3", "a3")
+    await world.digesting.work(SESSION, listed=await world.say(*names, "u4"))
+    replaced, _ = await outlook(world, *names, "u4")
+    assert replaced is not None
+    assert replaced.count == 6
+    replaced, _ = await outlook(world, *names[2:], "u4", "a4")
+    assert replaced is None or replaced.count <= 4
+
+
+async def test_what_the_archive_never_got_stays_in_the_list() -> None:
+    world = LongSession()
+    await world.say("u3", "a3", "u4", "a4", "u5")
+    request = listed("u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4", "u5")
+    assert await world.digesting.work(SESSION, listed=request) == 0
+    assert (await world.requests.outlook(request, session=SESSION, project=None)).replaced is None
+
+
+async def test_an_undo_that_only_the_archive_was_told_of_is_made_up_for_at_the_next_turn() -> None:
+    world = LongSession()
+    await world.digesting.work(SESSION, listed=await world.say("u1", "a1", "u2", "a2", "u3"))
+    await world.backend.conversations.mark_removed(MessageId("a2"), at=world.clock.now())
+    await world.say("u4")
+    replaced, _ = await outlook(world, "u1", "a1", "u2", "u4")
+    assert replaced is not None
+    assert replaced.count == 2
+    digest = await world.backend.digests.digest(SESSION)
+    assert digest is not None
+    assert [piece.text for piece in digest.pieces] == ["said u1 and said a1"]

@@ -11,6 +11,7 @@ from backstory.domain.context_block import quote
 from backstory.domain.conversation import Message, Part, typed_text
 from backstory.domain.dates import parse_range
 from backstory.domain.ids import SessionId
+from backstory.domain.tool_parts import is_own_tool
 from backstory.entrypoints.tools.evidence import MOST_QUOTED, evidence_answer
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
 from backstory.errors import InputError
@@ -139,6 +140,8 @@ def _entry(message: Message, chars: int) -> Iterator[str]:
     by = f"{message.role.value}, {message.agent}" if message.agent else message.role.value
     back = ", taken back later" if message.removed_at is not None else ""
     yield f"[{message.created_at:%Y-%m-%d %H:%M}] {quote(by)} (message {quote(message.id)}{back})"
+    if message.removed_at is not None:
+        return  # a person can read on with ``backstory session``
     text = typed_text(message)
     yield from (f"  {quote(line)}" for line in text[:chars].splitlines() if line.strip())
     if len(text) > chars:
@@ -150,6 +153,8 @@ def _entry(message: Message, chars: int) -> Iterator[str]:
 
 
 def _tool_line(part: Part) -> str:
+    if is_own_tool(part.tool or ""):
+        return f"[{part.tool}]"  # what it told may have been forgotten since
     line = " ".join(part.text[: 4 * _TOOL_CHARS].split())
     return f"[{part.tool}] {line if len(line) <= _TOOL_CHARS else line[:_TOOL_CHARS] + '…'}"
 

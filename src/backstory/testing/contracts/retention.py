@@ -126,6 +126,7 @@ async def messages_are_counted_and_named_in_their_order(make: MakeBackend) -> No
     store = (await _filled(make)).conversations
     await store.mark_removed(MessageId("m2"), at=START)
     assert await store.message_ids(OLD) == ["m1", "m2", "m3"]
+    assert await store.removed_ids(OLD) == ["m2"]
     assert await store.message_ids(SessionId("ses-empty")) == []
     assert await store.message_counts() == {
         OLD: MessageCount(messages=3, removed=1, first_at=START, last_at=START + 2 * DAY),

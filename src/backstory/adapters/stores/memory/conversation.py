@@ -130,6 +130,10 @@ class InMemoryConversations:
     async def message_ids(self, session_id: SessionId) -> list[MessageId]:
         return [message.id for message in await self.messages(session_id, limit=len(self._messages))]
 
+    async def removed_ids(self, session_id: SessionId) -> list[MessageId]:
+        messages = await self.messages(session_id, limit=len(self._messages))
+        return [message.id for message in messages if message.removed_at is not None]
+
     async def message_counts(self) -> Mapping[SessionId, MessageCount]:
         of_session: dict[SessionId, list[Message]] = {}
         for message in self._messages.values():

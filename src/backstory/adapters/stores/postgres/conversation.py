@@ -143,6 +143,14 @@ class PostgresConversations(PostgresFrozenTexts):
         rows = await self._connection.read(lambda raw: raw.execute(statement, storable(session_id)).fetchall())
         return [MessageId(name) for (name,) in rows]
 
+    async def removed_ids(self, session_id: SessionId) -> list[MessageId]:
+        statement = (
+            f"SELECT id FROM messages WHERE tenant = {TENANT} AND session = %s AND removed_us IS NOT NULL "
+            "ORDER BY created_us, id"
+        )
+        rows = await self._connection.read(lambda raw: raw.execute(statement, storable(session_id)).fetchall())
+        return [MessageId(name) for (name,) in rows]
+
     async def message_counts(self) -> Mapping[SessionId, MessageCount]:
         statement = (
             "SELECT session, count(*), count(removed_us), min(created_us), max(created_us) FROM messages "

@@ -118,6 +118,11 @@ class SqliteConversations(SqliteFrozenTexts):
         rows = await self._connection.read(lambda raw: raw.execute(statement, (session_id,)).fetchall())
         return [MessageId(name) for (name,) in rows]
 
+    async def removed_ids(self, session_id: SessionId) -> list[MessageId]:
+        statement = "SELECT id FROM messages WHERE session = ? AND removed_us IS NOT NULL ORDER BY created_us, id"
+        rows = await self._connection.read(lambda raw: raw.execute(statement, (session_id,)).fetchall())
+        return [MessageId(name) for (name,) in rows]
+
     async def message_counts(self) -> Mapping[SessionId, MessageCount]:
         columns = "session, count(*), count(removed_us), min(created_us), max(created_us)"
         statement = f"SELECT {columns} FROM messages GROUP BY session"
