@@ -190,6 +190,12 @@ class LongHome:
             assert request.texts("user")[-1].startswith(text)
         return self.last(session)
 
+    def settle(self, server: Server, session: str, number: int, *, chars: int = CHARS) -> Shown:
+        """One more turn, which shows all that was found to be done before it."""
+        self.wait(lambda: self.pieces(session))
+        self.wait_until_quiet(session)
+        return self.walk(server, session, [number], chars=chars)
+
     def last(self, session: str) -> Shown:
         return Shown(self.home.requests(session)[-1])
 

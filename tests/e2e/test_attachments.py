@@ -17,6 +17,7 @@ from tests.e2e.installation import WORDS_ONLY, Installation
 
 pytestmark = pytest.mark.opencode
 
+LARGEST = "BACKSTORY_ARCHIVE_ATTACHMENT_MAX_BYTES"
 PDF = "data:application/pdf;base64,"
 KEPT = "SELECT hash, size, media_type FROM part_blobs ORDER BY hash"
 
@@ -31,7 +32,7 @@ def _attach(server: Server, session: str, *contents: bytes) -> None:
 def test_a_file_is_kept_if_it_is_not_too_large_and_stays_when_the_session_is_read_anew(
     fresh: Callable[..., Installation], scripted: ScriptedModel
 ) -> None:
-    home = fresh(environ={**WORDS_ONLY, "BACKSTORY_ARCHIVE_ATTACHMENT_MAX_BYTES": "300000"})
+    home = fresh(environ={**WORDS_ONLY, LARGEST: "300000"})
     noise = random.Random(7)
     kept, too_large = noise.randbytes(299_999), noise.randbytes(300_001)
     project: Path = home.opencode.project()
@@ -50,3 +51,26 @@ def test_a_file_is_kept_if_it_is_not_too_large_and_stays_when_the_session_is_rea
         home.wait_for_evidence(session, "hello")  # so that OpenCode was asked for the whole session
         home.wait_for_evidence(session, "and now?")
     assert home.rows(KEPT) == found
+
+
+def test_a_kept_file_outlives_a_lowered_limit(fresh: Callable[..., Installation]) -> None:
+    home = fresh(environ={**WORDS_ONLY, LARGEST: "300000"})
+    content = random.Random(8).randbytes(200_000)
+    project: Path = home.opencode.project()
+    with home.opencode.serve(cwd=project) as server:
+        session = server.create_session()
+        server.prompt(session, "hello")
+        _attach(server, session, content)
+        assert wait_for(lambda: len(home.rows(KEPT)) == 1, timeout_s=30)
+    found = home.rows(KEPT)
+    home.opencode.environ[LARGEST] = "1000"
+    with closing(sqlite3.connect(home.database)) as raw, raw:
+        raw.execute("DELETE FROM parts WHERE text = 'hello'")  # as if its event had been missed
+    with home.opencode.serve(cwd=project) as server:
+        server.prompt(session, "and now?")
+        home.wait_for_evidence(session, "hello")
+        home.wait_for_evidence(session, "and now?")
+    assert home.rows(KEPT) == found
+    assert home.rows("SELECT count(*) FROM blobs") == [(1,)]
+    ((detail,),) = home.rows("SELECT detail FROM parts WHERE id = (SELECT part FROM part_blobs)")
+    assert found[0][0] in detail, "and the part still names it"

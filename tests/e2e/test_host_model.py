@@ -22,6 +22,11 @@ from tests.e2e.installation import WORDS_ONLY, Installation
 pytestmark = pytest.mark.opencode
 
 HELPER = "backstory-helper"
+MINE = (
+    "How backstory-helper works",
+    "backstory-helper sessions: why is the sweep late?",
+    f"backstory-helper rerank {'0123456789abcdef' * 2}",
+)
 COMMAND = (sys.executable, "-m", "tests.e2e.asking_bridge", "bridge")
 ROOT = Path(__file__).parents[2]
 SCHEMA = {
@@ -230,7 +235,12 @@ def test_what_a_killed_host_left_is_deleted_at_a_later_start_and_nothing_else(
     scripted.when(said="Which colour").say("Too late", delay_s=20)
     with home.opencode.serve(cwd=project) as server:
         server.call("GET", "/config")
-        mine = server.create_session(title="How backstory-helper works")
+        mine = server.create_session(title=MINE[0])
+        asked = server.create_session(title=MINE[1])
+        server.say(asked, "still to be found")
+        joined = server.create_session(title=MINE[2])
+        server.prompt(joined, "hello", agent=HELPER)
+        server.say(joined, "let me join in")
         asking.begin(project, "Which colour?", session=mine)
         assert wait_for(lambda: _helper_requests(scripted, "Which colour?"))
         server.close(signal.SIGKILL)
@@ -245,10 +255,14 @@ def test_what_a_killed_host_left_is_deleted_at_a_later_start_and_nothing_else(
         raw.commit()
     with home.opencode.serve(cwd=project) as server:
         server.call("GET", "/config")
-        assert wait_for(lambda: _sessions(server) == ["How backstory-helper works"]), _sessions(server)
-        server.say(mine, "still here")
-        home.wait_for_evidence(mine, "still here")
-    assert home.rows("SELECT id FROM sessions") == [(mine,)]
+        assert wait_for(lambda: len(_sessions(server)) == len(MINE)), _sessions(server)
+        assert set(_sessions(server)) == set(MINE)
+        for session in (mine, asked, joined):
+            server.say(session, "still here")
+            home.wait_for_evidence(session, "still here")
+        home.wait_for_evidence(asked, "still to be found")
+        home.wait_for_evidence(joined, "let me join in")
+    assert {session for (session,) in home.rows("SELECT id FROM sessions")} == {mine, asked, joined}
     assert home.rows("SELECT count(*) FROM parts WHERE text LIKE '%colour%'") == [(0,)]
 
 

@@ -140,8 +140,8 @@ def test_what_tools_were_given_and_gave_comes_back_when_looked_up(
     )
     server.prompt(session, "Please look into the file of limits.")
     assert "4711" in small.last(session).raw
-    small.walk(server, session, range(10), chars=CHARS)
-    last = small.last(session)
+    small.walk(server, session, range(9), chars=CHARS)
+    last = small.settle(server, session, 9)
     last.check(steps=range(10))
     assert "4711" not in last.request.all_text()
     assert "limits.txt" not in last.request.all_text()
@@ -157,7 +157,8 @@ def test_a_compaction_reads_the_digest_and_the_session_goes_on(
     small: LongHome, server: Server, scripted: ScriptedModel
 ) -> None:
     session = server.create_session()
-    small.walk(server, session, range(10), chars=CHARS)
+    small.walk(server, session, range(9), chars=CHARS)
+    small.settle(server, session, 9)
     before = small.pieces(session)
     server.compact(session)
     (compaction,) = (request.all_text() for request in scripted.requests("compaction"))
@@ -210,10 +211,11 @@ def test_a_fork_has_a_digest_of_its_own(small: LongHome, server: Server) -> None
     before = small.pieces(parent)
     fork = server.call("POST", f"/session/{parent}/fork", {})["id"]
     assert fork != parent
-    for number in range(10, 18):
+    for number in range(10, 17):
         small.walk(server, fork, [number], chars=CHARS).check(steps=range(number + 1))
+    assert small.settle(server, fork, 17).digest
+    small.last(fork).check(steps=range(18))
     small.wait_until_quiet(fork)
-    assert small.last(fork).digest
     assert small.pieces(parent) == before
     for number in range(30, 36):
         small.walk(server, parent, [number], chars=CHARS).check(steps=[*range(10), *range(30, number + 1)])
@@ -236,8 +238,9 @@ def test_sub_agents_are_left_alone_and_their_parent_goes_on(
     assert requests[0].steps() == list(range(40, 52))
     assert not any(request.digest or DIGEST_TAG in request.raw for request in requests)
     assert small.pieces(child) == []
-    small.walk(server, parent, range(6, 12), chars=CHARS).check(steps=range(12))
-    assert small.last(parent).digest
+    small.walk(server, parent, range(6, 11), chars=CHARS).check(steps=range(11))
+    assert small.settle(server, parent, 11).digest
+    small.last(parent).check(steps=range(12))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -253,8 +256,8 @@ def test_an_agent_can_be_left_out(strategy: str, fresh: Fresh, scripted: Scripte
         assert not long.last(session).digest
         assert long.last(session).steps() == list(range(10))
         assert long.pieces(session) == []
-        long.walk(server, session, range(10, 13), chars=CHARS)
-        assert long.last(session).digest
+        long.walk(server, session, range(10, 12), chars=CHARS)
+        assert long.settle(server, session, 12).digest
         server.prompt(session, step(13, chars=CHARS), agent="plan")
         assert not long.last(session).digest
         assert long.last(session).steps() == list(range(14))

@@ -123,10 +123,10 @@ def test_a_killed_process_leaves_nothing_half_done_and_its_work_is_done_once(
         assert long.state(session, "lease_token") is not None, "the dead process's"
         assert long.pieces(session) == []
         long.let_time_pass(session)
-        for number in range(reached + 1, reached + 6):
+        for number in range(reached + 1, reached + 5):
             long.walk(server, session, [number], chars=CHARS).check(steps=range(number + 1))
+        assert long.settle(server, session, reached + 5).digest
         long.wait_until_quiet(session)
-        assert long.last(session).digest
         reached = _hanging(long, server, session, scripted, reached + 6)
         before = long.pieces(session)
         server.close(signal.SIGKILL)
@@ -199,7 +199,8 @@ def test_a_cap_ends_the_asking_and_the_ledger_adds_up(strategy: str, fresh: Fres
     project = long.home.opencode.project()
     with long.home.opencode.serve(cwd=project) as server:
         session = server.create_session()
-        long.walk(server, session, range(16), chars=CHARS)
+        long.walk(server, session, range(15), chars=CHARS)
+        long.settle(server, session, 15)
         long.wait_until_quiet(session)
         asked = questions(scripted)
         written = [piece["made_by"] for piece in long.pieces(session)]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.e2e.stub import PLUGIN, UNAVAILABLE, Stub
 pytestmark = pytest.mark.opencode
 
 BIG_ATTACHMENT = "data:application/pdf;base64," + "A" * 200_000
+HELPER_TITLE = f"backstory-helper rerank {'0123456789abcdef' * 2}"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -262,10 +264,10 @@ def test_sub_agents_are_flagged_and_get_nothing(server: Server, model: ScriptedM
 
 
 def test_of_our_own_helper_sessions_python_is_told_nothing(server: Server, stub: Stub, model: ScriptedModel) -> None:
-    marked = server.create_session(title="backstory-helper (temporary): rerank")
+    marked = server.create_session(title=HELPER_TITLE)
     by_agent = server.create_session()
-    server.prompt(marked, "recall nuts")
-    server.prompt(by_agent, "recall nuts", agent="backstory-helper")
+    for session in (marked, by_agent):
+        server.prompt(session, "recall nuts", agent="backstory-helper")
     server.delete_session(marked)
     last = server.create_session()
     server.prompt(last, "recall nuts")
@@ -277,13 +279,35 @@ def test_of_our_own_helper_sessions_python_is_told_nothing(server: Server, stub:
     assert not stub.events(marked)
 
 
-def test_a_session_of_the_user_is_never_discarded(server: Server, stub: Stub) -> None:
-    session = server.create_session(title="A backstory-helper of mine")
+@pytest.mark.parametrize("title", ["backstory-helper sessions: why is the sweep late?", HELPER_TITLE])
+def test_a_session_is_the_user_s_by_what_is_said_in_it_whatever_its_title(
+    server: Server, stub: Stub, model: ScriptedModel, title: str
+) -> None:
+    session = server.create_session(title=title)
+    server.prompt(session, "recall walnuts")
+    assert wait_for(lambda: stub.events(session, "session.idle"))
+    assert stub.heard("chat.message", session=session)
+    assert not stub.heard("chat.message", session=session, child=True)
+    assert [event["type"] for event in stub.events(session)].count("message.updated") >= 2
+    assert _blocks(_chat(model, session)[0]) == ["walnuts"]
+
+
+@pytest.mark.parametrize(
+    "title", ["A backstory-helper of mine", "backstory-helper sessions: why is the sweep late?", HELPER_TITLE]
+)
+def test_a_session_of_the_user_is_never_discarded(server: Server, stub: Stub, title: str) -> None:
+    answered = len(_discards(stub))
+    session = server.create_session(title=title)
     server.prompt(session, "ask host.discard")
-    assert wait_for(lambda: [m for m in stub.heard() if m.get("id") == "stub-host.discard"])
-    (answer,) = (message for message in stub.heard() if message.get("id") == "stub-host.discard")
-    assert "not a stray session of ours" in answer["error"]["message"]
+    server.prompt(session, "ask host.discard", agent="backstory-helper")
+    server.prompt(session, "ask host.discard")
+    assert wait_for(lambda: len(_discards(stub)) == answered + 3)
+    assert all("not a stray session of ours" in answer["error"]["message"] for answer in _discards(stub)[answered:])
     assert server.messages(session)
+
+
+def _discards(stub: Stub) -> list[dict[str, Any]]:
+    return [message for message in stub.heard() if message.get("id") == "stub-host.discard"]
 
 
 def test_without_a_strategy_nothing_is_asked_about_histories(server: Server, model: ScriptedModel, stub: Stub) -> None:
@@ -310,20 +334,21 @@ def test_events_arrive_once_settled_and_where_none_are_kept_without_attachments(
     assert "" not in texts
     assert texts.count("look at this") >= 1
     assert [part["state"]["status"] for part in parts if part["type"] == "tool"] == ["completed"]
-    assert [part["url"] for part in parts if part["type"] == "file"] == ["data:application/pdf;base64,"]
+    assert [(part["url"], part["cut"]) for part in parts if part["type"] == "file"] == [(None, True)]
     assert stub.events(session, "session.created")
     assert any(e["properties"]["info"]["role"] == "assistant" for e in stub.events(session, "message.updated"))
     server.delete_session(session)
     assert wait_for(lambda: stub.events(session, "session.deleted"))
 
 
-def test_attachments_that_are_kept_arrive_and_a_history_leaves_out_what_does_not_fit(
+def test_attachments_that_are_kept_arrive_and_what_does_not_fit_is_marked_in_events_and_histories(
     fresh: Callable[..., tuple[OpenCode, Stub]],
 ) -> None:
     opencode, stub = fresh()
     stub.script(attachment=3_000_000)
     head = "data:application/pdf;base64,"
-    urls = [head + letter * 2_900_000 for letter in "ABCD"] + [head + "E" * 3_000_000, head + "F" * 900]
+    cut = (None, True)
+    urls = [head + letter * 2_900_000 for letter in "ABCD"] + [head + "E" * 3_000_000, head + "F" * 900, head]
     files = [{"type": "file", "mime": "application/pdf", "filename": "a.pdf", "url": url} for url in urls]
     with opencode.serve(cwd=opencode.project()) as server:
         session = server.create_session()
@@ -331,17 +356,33 @@ def test_attachments_that_are_kept_arrive_and_a_history_leaves_out_what_does_not
         for file in files:
             server.prompt(session, "", parts=[file], noReply=True)
         assert wait_for(lambda: len(_told_files(stub, session)) == len(files))
-        assert _told_files(stub, session) == [*urls[:4], head, urls[5]]
+        assert _told_files(stub, session) == [*_whole(urls[:4]), cut, *_whole(urls[5:])], "an empty file is not cut"
         server.prompt(session, "ask host.messages", noReply=True)
         assert wait_for(lambda: [m for m in stub.heard() if m.get("id") == "stub-host.messages"])
     (answer,) = (message for message in stub.heard() if message.get("id") == "stub-host.messages")
-    parts = [message["parts"][0] for message in answer["result"][1:7]]
-    assert [part and part["url"] for part in parts] == [*urls[:2], None, None, head, urls[5]]
+    parts = [message["parts"][0] for message in answer["result"][1:8]]
+    told = [*_whole(urls[:2]), cut, cut, cut, *_whole(urls[5:])]
+    assert [(part["url"], part.get("cut", False)) for part in parts] == told
 
 
-def _told_files(stub: Stub, session: str) -> list[str]:
+def _whole(urls: list[str]) -> list[tuple[str | None, bool]]:
+    return [(url, False) for url in urls]
+
+
+def _told_files(stub: Stub, session: str) -> list[tuple[str | None, bool]]:
     parts = [event["properties"]["part"] for event in stub.events(session, "message.part.updated")]
-    return [part["url"] for part in parts if part["type"] == "file"]
+    return [(part["url"], part.get("cut", False)) for part in parts if part["type"] == "file"]
+
+
+def test_a_file_that_a_tool_gave_is_marked_too(server: Server, project: Path, model: ScriptedModel, stub: Stub) -> None:
+    (project / "plan.pdf").write_bytes(b"%PDF-1.4\n" + b"x" * 20_000)
+    model.when(said="read the plan", times=1).call("read", filePath=str(project / "plan.pdf"))
+    session = server.create_session()
+    server.prompt(session, "read the plan")
+    assert wait_for(lambda: stub.events(session, "session.idle"))
+    parts = [event["properties"]["part"] for event in stub.events(session, "message.part.updated")]
+    (call,) = (part for part in parts if part["type"] == "tool")
+    assert [(file["url"], file["cut"]) for file in call["state"]["attachments"]] == [(None, True)]
 
 
 def test_the_bridge_can_read_the_session_and_the_list_of_sessions(server: Server, stub: Stub) -> None:

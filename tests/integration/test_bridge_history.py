@@ -156,6 +156,25 @@ def test_an_undone_message_takes_its_digest_with_it(start: Start, home: Path, st
     assert "heron-1" not in json.dumps(talk.rows("SELECT text FROM digest_pieces"))
 
 
+def test_a_part_that_was_taken_back_takes_its_digest_with_it(start: Start, home: Path, strategy: str) -> None:
+    talk = _begin(start, home, strategy)
+    number, replaced = talk.until_replaced()
+    first = talk.messages[0]
+    assert "heron-1" in replaced["text"]
+    first["parts"][0]["text"] = PADDING
+    again = {**first["parts"][0], "id": "prt_again"}
+    talk.bridge.event("message.part.updated", {"part": again})
+    gone = {"sessionID": SESSION, "messageID": first["info"]["id"], "partID": first["parts"][0]["id"]}
+    talk.bridge.event("message.part.removed", gone)
+    first["parts"] = [again]
+    assert wait_for(lambda: not talk.rows("SELECT 1 FROM parts WHERE id = ?", gone["partID"]))
+    assert wait_for(lambda: "heron-1" not in json.dumps(talk.request())), "in the middle of a turn"
+    _, replaced = talk.until_replaced(first=number + 1)
+    assert "heron-1" not in replaced["text"]
+    assert "crane-1" in replaced["text"], "what was said beside it is digested anew"
+    assert "heron-1" not in json.dumps(talk.rows("SELECT text FROM digest_pieces"))
+
+
 def test_a_restarted_bridge_repeats_what_the_turn_has_sent(start: Start, home: Path, strategy: str) -> None:
     talk = _begin(start, home, strategy)
     number, _ = talk.until_replaced()

@@ -20,6 +20,7 @@ RERANKING = {
     "BACKSTORY_RECALL_RERANK_TIMEOUT_MS": "20000",
 }
 QUERY = "harbour lighthouse"
+OURS = f"backstory-helper rerank {'0123456789abcdef' * 2}"
 Json = Any
 Start = Callable[..., BridgeProcess]
 
@@ -145,12 +146,25 @@ def _info(session: str, title: str, *, age_s: float = 0.0) -> Json:
     return {"id": session, "title": title, "time": {"created": updated, "updated": updated}}
 
 
+ALMOST_OURS = (
+    "backstory-helper sessions: why is the sweep late?",
+    "backstory-helper",
+    "backstory-helper (temporary): rerank",
+    f"{OURS}\n",
+    f"{OURS} (fork #1)",
+    f"My {OURS}",
+    OURS[:-1],
+    OURS.upper(),
+)
+
+
 def test_strays_are_discarded_when_they_are_old_and_marked(start: Start) -> None:
     sessions = [
-        _info("ses_old", "backstory-helper (temporary): rerank", age_s=3600),
-        _info("ses_new", "backstory-helper (temporary): rerank", age_s=60),
+        _info("ses_old", OURS, age_s=3600),
+        _info("ses_new", OURS, age_s=60),
         _info("ses_mine", "How the backstory-helper works", age_s=3600),
-        {"id": "ses_odd", "title": "backstory-helper x", "time": {"updated": "then"}},
+        *(_info(f"ses_{number}", title, age_s=3600) for number, title in enumerate(ALMOST_OURS)),
+        {"id": "ses_odd", "title": OURS, "time": {"updated": "then"}},
         {"id": "ses_odder", "title": None},
         "no session",
     ]
@@ -175,14 +189,11 @@ def test_nothing_of_a_helper_session_is_kept_however_it_is_known(start: Start, h
         }
     ]
     bridge = start(answers={"host.messages": lambda params: history})
-    for session, info in (
-        ("ses_t", {"title": "backstory-helper (temporary): rerank"}),
-        ("ses_a", {"title": "Untold"}),
-    ):
+    for session, info in (("ses_t", {"title": OURS}), ("ses_a", {"title": "Untold"})):
         bridge.event("session.updated", {"info": {"id": session, **info}})
-        agent = {"agent": "backstory-helper"} if session == "ses_a" else {}
-        message = {"id": f"msg_{session}", "sessionID": session, "role": "user", "time": {}, **agent}
-        bridge.event("message.updated", {"info": message})
+        if session == "ses_a":
+            asked = {"role": "user", "agent": "backstory-helper"}
+            bridge.event("message.updated", {"info": {"id": "msg_ses_a", "sessionID": session, "time": {}, **asked}})
         part = {"id": f"prt_{session}", "messageID": f"msg_{session}", "sessionID": session}
         bridge.event("message.part.updated", {"part": {**part, "type": "text", "text": "inner words"}})
         bridge.event("session.idle", {"sessionID": session})
@@ -194,6 +205,29 @@ def test_nothing_of_a_helper_session_is_kept_however_it_is_known(start: Start, h
     assert _rows(home, "SELECT text FROM parts") == []
     assert ("ses_t",) not in _rows(home, "SELECT id FROM sessions")
     assert json.dumps(bridge.asked).count("host.messages") == 1
+
+
+@pytest.mark.parametrize("title", [*ALMOST_OURS, OURS])
+def test_a_session_in_which_a_person_talks_is_kept_whatever_its_title(start: Start, home: Path, title: str) -> None:
+    def said(number: int, agent: str) -> Json:
+        return {"id": f"msg_{number}", "sessionID": "ses_u", "role": "user", "agent": agent, "time": {}}
+
+    def part(number: int) -> Json:
+        told = {"id": f"prt_{number}", "messageID": f"msg_{number}", "sessionID": "ses_u"}
+        return {**told, "type": "text", "text": f"words {number}"}
+
+    agents = ["backstory-helper", "build"]
+    history = [{"info": said(number, agent), "parts": [part(number)]} for number, agent in enumerate(agents)]
+    bridge = start(answers={"host.messages": lambda params: history})
+    bridge.event("session.updated", {"info": {"id": "ses_u", "title": title}})
+    bridge.event("message.updated", {"info": said(0, "backstory-helper")})
+    bridge.event("message.updated", {"info": said(1, "build")})
+    bridge.event("message.part.updated", {"part": part(1)})
+    bridge.event("session.updated", {"info": {"id": "ses_u", "title": title}})
+    bridge.event("session.idle", {"sessionID": "ses_u"})
+    kept = "SELECT text FROM parts WHERE message IN ('msg_0', 'msg_1') ORDER BY id"
+    assert wait_for(lambda: _rows(home, kept) == [("words 0",), ("words 1",)])
+    assert _rows(home, "SELECT title FROM sessions WHERE id = 'ses_u'") == [(title,)]
 
 
 def test_a_helper_s_prompt_is_not_captured_even_where_sub_agents_are(start: Start, home: Path) -> None:

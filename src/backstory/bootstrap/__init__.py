@@ -20,4 +20,8 @@ def open_app(settings: Settings, *, folder: Path | None = None, one_shot: bool =
     at the first use).
     """
     vectors, no_embedder = embedder(settings, one_shot=one_shot)
+    if vectors is not None and settings.context.evidence and not one_shot:
+        from backstory.adapters.embedders.last_text import LastText  # a prompt is embedded once for both its searches
+
+        vectors = LastText(vectors)
     return App(settings, backend(settings, folder or Path.cwd(), create=create), vectors, no_embedder=no_embedder)

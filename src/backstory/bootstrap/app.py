@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from backstory.bootstrap.sessions import LongSessions
     from backstory.domain.admission import TextLimits
     from backstory.domain.ledger import Caps
+    from backstory.ports.system import Aside
     from backstory.ports.text_models import TextModel
     from backstory.services.context_block import ContextBlocks
     from backstory.services.conversation import Conversations
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from backstory.services.reranking import Reranker
     from backstory.services.retention import Retention
     from backstory.services.transfer import Transfer
-
-# The rest of a prompt's deadline, once the query's vector is there: two searches, composing and one durable write.
-RESERVED_MS = 300
 
 
 class App:
@@ -177,6 +175,12 @@ class App:
 
         return Reranker(self.text_model, timeout_s=self.settings.recall.rerank_timeout_ms / 1000)
 
+    @property
+    def _aside(self) -> Aside | None:
+        """Where searches run. The memory store lives in the event loop's own thread: read in another, its dicts would
+        change underneath."""
+        return None if self.settings.store.url == "memory" else aside
+
     @cached_property
     def recall(self) -> Recall:
         from backstory.domain.ranking import RankingPolicy
@@ -188,8 +192,7 @@ class App:
             clock=self.clock,
             policy=RankingPolicy(),
             no_embedder=self.no_embedder,
-            # the memory store lives in the event loop's own thread: read in another, its dicts would change underneath
-            aside=None if self.settings.store.url == "memory" else aside,
+            aside=self._aside,
             reranker=self.reranker,
         )
 
@@ -199,26 +202,19 @@ class App:
         from backstory.services.evidence import EvidenceRecall
 
         return EvidenceRecall(
-            self.backend.evidence, self.embedder, clock=self.clock, zone=LocalZone(), no_embedder=self.no_embedder
+            self.backend.evidence,
+            self.embedder,
+            clock=self.clock,
+            zone=LocalZone(),
+            no_embedder=self.no_embedder,
+            aside=self._aside,
         )
 
     @cached_property
     def blocks(self) -> ContextBlocks:
-        from backstory.adapters.tokens import EstimatedTokens
-        from backstory.domain.relevance import Relevance
-        from backstory.services.context_block import ContextBlocks, ContextPolicy
+        from backstory.bootstrap.context import context_blocks
 
-        context = self.settings.context
-        policy = ContextPolicy(
-            inject=context.inject,
-            by_recency=context.selection == "recency",
-            relevance=Relevance(self.settings.recall.relevance),
-            block_budget_tokens=context.block_budget_tokens,
-            snapshot_budget_tokens=context.snapshot_budget_tokens,
-            max_entries=context.max_entries,
-            embed_within_s=max(context.deadline_ms - RESERVED_MS, context.deadline_ms / 2) / 1000,
-        )
-        return ContextBlocks(self.backend, self.recall, clock=self.clock, tokens=EstimatedTokens(), policy=policy)
+        return context_blocks(self)
 
     @cached_property
     def conversations(self) -> Conversations:

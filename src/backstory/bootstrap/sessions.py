@@ -69,8 +69,9 @@ def long_sessions(app: App) -> LongSessions | None:
 
 def _strategy(settings: Settings, model: TextModel | None, tokens: TokenCounter) -> DigestStrategy:
     timeout_s = settings.models.timeout_ms / 1000
+    from backstory.adapters.blocking import run_blocking
+
     if settings.session.strategy == "tree":
-        from backstory.adapters.blocking import run_blocking
         from backstory.services.summary_tree import SummaryTree
 
         policy = _tree_policy(settings.tree)
@@ -88,6 +89,7 @@ def _strategy(settings: Settings, model: TextModel | None, tokens: TokenCounter)
         timeout_s=timeout_s,
         observer_instruction=settings.observation.custom_instruction,
         reflector_instruction=settings.reflection.custom_instruction,
+        aside=run_blocking,
     )
 
 

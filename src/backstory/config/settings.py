@@ -99,8 +99,8 @@ class ContextSettings(Group):
     evidence: bool = option(
         False,
         project="never",
-        help="Not used yet. Whether earlier messages may be offered too, where memories are silent. What was said in"
-        " sessions is found only when it is asked for (`backstory recall --in evidence`).",
+        help="Whether a prompt that asks back (`what did we decide about …`) is offered what was said in earlier"
+        " sessions of its project, where memories are silent. What is quoted stays beside its prompt when it expires.",
     )
 
 

@@ -42,7 +42,7 @@ class OfferGate:
 
 # Fitted by ``python -m bench fit-offer`` and rounded; the method and the figures are in docs/adr/0012.
 GATE_WITH_MEANING = OfferGate(start=-6.5, near=9.9, coverage=4.1, together=3.6, brevity=1.0, sure=0.4)
-GATE_BY_WORDS = OfferGate(start=-5.2, coverage=4.3, session_words=3.0, together=2.9, brevity=1.9, sure=0.35)
+GATE_BY_WORDS = OfferGate(start=-5.2, coverage=4.3, session_words=3.0, together=2.9, brevity=1.9, sure=0.5)
 ENOUGH_WORDS = 5
 
 

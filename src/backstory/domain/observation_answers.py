@@ -8,6 +8,7 @@ from collections.abc import Callable
 from backstory.domain.admission import admit_evidence
 from backstory.domain.answers import Finish, Reason, Unusable, own_words, without_fence
 from backstory.domain.digest_answers import ObservedText, read_observations
+from backstory.domain.noted_task import is_from_tools
 from backstory.domain.observation_log import DONE, LESSER, URGENT, capped_lines, is_degenerate, repeats
 from backstory.domain.transcript import outside_text
 from backstory.domain.truncation import truncate_chars
@@ -29,8 +30,9 @@ def read_notes(
 ) -> ObservedText | str:
     """The notes in an answer, cleaned as what is stored must be; or why it cannot be used, in a few words.
 
-    ``told`` is what the model has no reason to repeat. Refused are: what is no answer in the form, a text that goes
-    round in circles, one that repeats ``told``, and one that does not fit.
+    ``told`` is what the model has no reason to repeat, the transcript with it. Refused are: what is no answer in the
+    form, a text that goes round in circles, one that repeats ``told``, and one that does not fit. A task or next step
+    that a tool printed is left out.
     """
     if len(raw) > ANSWER_MAX_CHARS:
         return "it is too long"
@@ -51,8 +53,8 @@ def read_notes(
         return "it is not shorter than what it stands for"
     return ObservedText(
         observations=notes,
-        current_task=_beside(noted.current_task),
-        suggested_response=_beside(noted.suggested_response),
+        current_task=_beside(noted.current_task, told),
+        suggested_response=_beside(noted.suggested_response, told),
     )
 
 
@@ -79,8 +81,9 @@ def _untagged(raw: str) -> ObservedText | None:
     return ObservedText(observations="\n".join(notes), current_task=beside.get("c"), suggested_response=beside.get("s"))
 
 
-def _beside(text: str | None) -> str | None:
-    return None if text is None else truncate_chars(_clean(text).strip(), TASK_MAX_CHARS) or None
+def _beside(text: str | None, told: str) -> str | None:
+    text = truncate_chars(_clean(text or "").strip(), TASK_MAX_CHARS)
+    return None if not text or is_from_tools(text, told) else text
 
 
 def _clean(text: str) -> str:

@@ -18,6 +18,7 @@ DEGENERATE_MIN_CHARS = 2_000
 DEGENERATE_LINE_CHARS = 50_000
 """These sizes, and the shares below, are those of Mastra's observational memory."""
 _WINDOW_CHARS = 200
+_WINDOWS_LOOKED_AT = 200  # of any text: enough for a share, and a look takes a search
 _WINDOWS_REPEATED = 0.4
 _LONG_LINE_CHARS = 20
 _LINES_REPEATED = 0.5
@@ -77,7 +78,7 @@ def is_degenerate(text: str) -> bool:
     if any(len(line) > DEGENERATE_LINE_CHARS for line in lines):
         return True
     long = [line for line in lines if len(line) >= _LONG_LINE_CHARS]
-    return _repeated(long) > _LINES_REPEATED or _repeated(_windows(text)) > _WINDOWS_REPEATED
+    return _repeated(long) > _LINES_REPEATED or _windows_repeated(text) > _WINDOWS_REPEATED
 
 
 def repeats(text: str, source: str, *, share: float) -> bool:
@@ -141,9 +142,16 @@ def extract_notes(extract: str, at: datetime) -> str:
     return "\n".join([day_heading(at), f"* 🟡 ({at:%H:%M}) {head}", *(f"  * {line}" for line in rest)])
 
 
-def _windows(text: str) -> list[int]:
-    """Each stretch of ``_WINDOW_CHARS`` characters as a number that equal ones share."""
-    return [hash(text[at : at + _WINDOW_CHARS]) for at in range(len(text) - _WINDOW_CHARS + 1)]
+def _windows_repeated(text: str) -> float:
+    """The share of the stretches of ``_WINDOW_CHARS`` characters that were there before, wherever that was.
+
+    Looked at are stretches all over the text; each is searched for at every place before its own, so that a circle of
+    any length is found.
+    """
+    last = len(text) - _WINDOW_CHARS
+    places = range(0, last + 1, max(last // _WINDOWS_LOOKED_AT, 1))
+    before = (text.find(text[at : at + _WINDOW_CHARS], 0, at + _WINDOW_CHARS - 1) >= 0 for at in places)
+    return sum(before) / len(places)
 
 
 def _repeated(items: Sequence[object]) -> float:

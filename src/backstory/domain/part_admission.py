@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backstory.domain.admission import admit_evidence
+from backstory.domain.attached_text import kept_bytes
 from backstory.domain.blob import Blob, hash_of, make_blob
 from backstory.domain.conversation import BlobRef, Message, Part, Role
 from backstory.domain.echo import strip_injected
@@ -228,22 +229,19 @@ class _Detail:
         size = (len(address) - len(head)) * 3 // 4
         if size > self._limits.attachment_bytes + 2:  # at most two signs fill up the end
             return f"{head}[left out: {size:,} bytes]" if self._limits.attachment_bytes else head
-        content = _file(address[len(head) :], media_type) if told[3] else None
+        content = _file(address[len(head) :]) if told[3] else None
         if content is None or len(content) > self._limits.attachment_bytes:
             return head
         return attached(head, self._apart.keep(content, media_type).hash)
 
 
-def _file(encoded: str, media_type: str) -> bytes | None:
-    """The bytes of a file; a text's without secrets. None where they cannot be told."""
+def _file(encoded: str) -> bytes | None:
+    """The bytes of a file as they may be kept; None where they cannot be told, or secrets cannot be found in them."""
     try:
         content = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         return None
-    with contextlib.suppress(UnicodeDecodeError):
-        if b"\0" not in content:
-            return _cleaned_text(content.decode("utf-8")).encode("utf-8", "replace")
-    return None if media_type.startswith("text/") else content
+    return kept_bytes(content, _cleaned_text)
 
 
 def blobs_once(messages: Sequence[AdmittedMessage]) -> list[Blob]:

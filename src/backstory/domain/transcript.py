@@ -18,7 +18,10 @@ from backstory.domain.echo import strip_injected
 from backstory.domain.tool_parts import ToolUse, file_label, is_own_tool, part_detail, tool_use
 from backstory.domain.truncation import truncate_chars
 
-_MARGIN = "    "
+MARGIN = "    "
+"""Before all lines of a part but its first."""
+SPEAKER = re.compile(rf"\[(?P<role>{'|'.join(role.value for role in Role)}) \S.* \S+\]\Z")
+"""The first line of a message."""
 _NOTE_CHARS = 48  # room for the note of how much was left out, its line breaks and margins
 _LEAST_PART_CHARS = 160  # a shorter cut tells nothing of a part
 _NAME_CHARS = 120
@@ -65,7 +68,7 @@ def transcript(messages: Sequence[Message], *, limits: TranscriptLimits = Transc
     """
     told = [entry for message in messages if (entry := _told(message)).parts]
     cap = _part_cap(told, limits)
-    lines = [line for head, parts in told for line in (head, *(_cut(part, cap, margin=_MARGIN) for part in parts))]
+    lines = [line for head, parts in told for line in (head, *(_cut(part, cap, margin=MARGIN) for part in parts))]
     return _cut("\n".join(lines), limits.total_chars, margin="")
 
 
@@ -165,7 +168,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
-    return [_MARGIN + line if line else "" for line in lines]
+    return [MARGIN + line if line else "" for line in lines]
 
 
 def _name(text: str) -> str:

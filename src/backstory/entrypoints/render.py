@@ -215,7 +215,8 @@ def block_line(block: FrozenBlock) -> Line:
     if block.shown:
         numbers = ", ".join(f"#{item.n} ({item.reason})" for item in block.shown)
         return f"  {when}  shown: {numbers}", "plain"
-    return f"  {when}  silent: {block.silent_because or 'nothing to say'}", "faint"
+    said = "no memory shown" if "quoted instead" in (block.silent_because or "") else "silent"
+    return f"  {when}  {said}: {block.silent_because or 'nothing to say'}", "faint"
 
 
 def shortened(text: str, chars: int = 100) -> str:

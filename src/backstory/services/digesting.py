@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from backstory.domain.digest import DigestState, DigestUpdate, Lease, SessionDigest, messages_of, without_messages
 from backstory.domain.digest_plan import Listed
-from backstory.domain.ids import MessageId, ProjectId, SessionId
+from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.errors import ModelError, StoreError
 from backstory.ports.conversation import ConversationStore
 from backstory.ports.digests import DigestStore
@@ -36,6 +36,8 @@ GIVE_UP_AFTER = 10
 _GIVE_BACK_WITHIN_S = 0.5
 _TRIES = 5  # of a small write that others may overtake
 _SWEPT = 20  # sessions of one look for work that was left undone
+
+_Told = tuple[MessageId, PartId]
 
 
 class Digesting:
@@ -133,7 +135,7 @@ class Digesting:
             if not self._strategy.due(view):
                 return done, False
             made = await self._strategy.work(view)
-            told = frozenset(message.id for message in view.messages if message.parts)
+            told = frozenset((message.id, part.id) for message in view.messages for part in message.parts)
             if not made.added or not await self._kept(made, session, lease, told):
                 return done, False
             view = await self._view(session, listed, project)
@@ -167,18 +169,20 @@ class Digesting:
             return None
         return await self._view(session, listed, project)
 
-    async def _kept(self, made: Made, session: SessionId, lease: Lease, told: frozenset[MessageId]) -> bool:
+    async def _kept(self, made: Made, session: SessionId, lease: Lease, told: frozenset[_Told]) -> bool:
         """Write one step's pieces. False when the lease is lost; nothing is written of what was undone meanwhile, or
         removed from the archive that had ``told`` of it."""
         sources = [message for piece in made.added for message in piece.sources]
+        made_from = frozenset(sources)
         for _ in range(_TRIES):
             digest = await self._views.digest(session)
             if digest.state.lease is None or digest.state.lease.token != lease.token:
                 return False
             found = await self._conversations.find_messages(sources)
-            kept = frozenset(item.id for item in found if item.removed_at is None)
-            undone = frozenset(item.id for item in found) - kept
-            if undone or not kept.issuperset(told.intersection(sources)) or not _fits(made, digest):
+            undone = any(item.removed_at is not None for item in found)
+            kept = frozenset((item.id, part.id) for item in found for part in item.parts)
+            gone = any(message in made_from for message, _ in told - kept)
+            if undone or gone or not _fits(made, digest):
                 return True  # the next look at the session finds what is due now
             renewed = replace(lease, expires_at=self._clock.now() + self._lease)
             state = _advanced(replace(digest.state, lease=renewed, updated_at=self._clock.now()), made)

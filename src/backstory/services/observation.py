@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from backstory.domain.conversation import Message
 from backstory.domain.digest import Piece, Strategy, under_parent
-from backstory.domain.extract import EXTRACT, extract_digest, extract_merge
 from backstory.domain.ids import SessionId
 from backstory.domain.observation import (
     ObservationPolicy,
@@ -24,15 +22,17 @@ from backstory.domain.observation import (
 )
 from backstory.domain.observation_answers import read_notes
 from backstory.domain.observation_cursor import Waiting, waiting
-from backstory.domain.observation_log import added_by, extract_notes, render_log, tail
-from backstory.domain.transcript import TranscriptLimits, message_text, transcript
+from backstory.domain.observation_log import added_by, render_log, tail
 from backstory.errors import CapReached, ModelOutputInvalid
 from backstory.ports.system import TokenCounter
 from backstory.ports.text_models import TextModel, TextRequest
 from backstory.prompts.observe import observe_prompt
 from backstory.prompts.prompt import Prompt
 from backstory.prompts.reflect import reflect_prompt
+from backstory.services.conversation import Aside, at_once
 from backstory.services.digest_strategy import Made, SessionView
+from backstory.services.observation_sizes import Sizes
+from backstory.services.observation_source import Notes, condensed_by_extract, noted_by_extract, read_by_observer
 
 OBSERVATION = "observation"
 REFLECTION = "reflection"
@@ -46,25 +46,8 @@ GIVE_UP_AFTER = 5
 refuse it for ever."""
 
 _log = logging.getLogger(__name__)
-_WHOLE = TranscriptLimits(part_chars=10**9, total_chars=10**9)
-_PART_CHARS = 20_000
-_CHARS_PER_TOKEN = 4  # of most text; less of some, never much more
 _OUTPUT_TOKENS = (2_048, 16_384)
-_EXTRACT_CHARS = 1_200  # of a window of the usual size
-_TOKENS_PER_EXTRACT_CHAR = 5  # of a larger one
 _FEWEST_TOKENS = 200  # notes on next to nothing may be as long as that
-_REMEMBERED = 10_000  # messages and texts whose size is known
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Notes:
-    """Notes, and who made them of what."""
-
-    text: str
-    made_by: str
-    prompt: str
-    current_task: str | None = None
-    suggested_response: str | None = None
 
 
 class Observing:
@@ -72,7 +55,8 @@ class Observing:
 
     ``observer_instruction`` and ``reflector_instruction`` are the owner's own words. ``tokens`` decides what reaches a
     threshold: requests that may not wait for an exact counter ask an Observing of their own, with an estimate; what is
-    really due is found out by the one that works.
+    really due is found out by the one that works. ``aside`` runs all that reads whole windows or answers, which takes
+    up to a second for the largest.
     """
 
     def __init__(
@@ -84,14 +68,15 @@ class Observing:
         timeout_s: float = TIMEOUT_S,
         observer_instruction: str | None = None,
         reflector_instruction: str | None = None,
+        aside: Aside = at_once,
     ) -> None:
         self._model = model
         self._policy = policy
-        self._tokens = tokens
+        self._sizes = Sizes(tokens)
         self._timeout_s = timeout_s
         self._observer_instruction = observer_instruction or ""
         self._reflector_instruction = reflector_instruction or ""
-        self._sizes: OrderedDict[tuple[str, str, int], int] = OrderedDict()
+        self._aside = aside
 
     @property
     def policy(self) -> ObservationPolicy:
@@ -125,30 +110,28 @@ class Observing:
         An answer that cannot be used raises ModelOutputInvalid; after some failures in a row an extract takes its
         place.
         """
-        found = waiting(view.messages, view.digest)
-        if found is not None and is_observation_due(found, self._policy, self.weigh, forced=view.forced):
-            return await self._observe(view, found)
-        plan = due_reflection(view.digest, self._policy, self.size)
-        return Made() if plan is None else await self._reflect(view, plan)
+        step = await self._aside(partial(self._next, view))
+        if isinstance(step, Waiting):
+            return await self._observe(view, step)
+        return Made() if step is None else await self._reflect(view, step)
 
     def weigh(self, message: Message) -> int:
         """The tokens of a message as it would stand in a transcript that cuts nothing."""
-        chars = sum(len(part.text) + len(part.detail or "") for part in message.parts)
-        return self._counted((message.session, message.id, chars), lambda: message_text(message, limits=_WHOLE))
+        return self._sizes.weigh(message)
 
     def size(self, piece: Piece) -> int:
         """The tokens of a piece's text."""
-        return self._counted((piece.session, piece.id, len(piece.text)), lambda: piece.text)
+        return self._sizes.size(piece)
+
+    def _next(self, view: SessionView) -> Waiting | Reflection | None:
+        found = waiting(view.messages, view.digest)
+        if found is not None and is_observation_due(found, self._policy, self.weigh, forced=view.forced):
+            return found
+        return due_reflection(view.digest, self._policy, self.size)
 
     async def _observe(self, view: SessionView, found: Waiting) -> Made:
-        # Without a model more messages at once make no better extract, and take longer than anybody should be held up.
-        most = self._policy.window_tokens if self._model else 2 * self._policy.buffer_tokens
-        window = next_window(found, min(most, self._policy.window_tokens), self.weigh)
         log = render_log(view.digest.active())
-        text = self._transcript(window)
-        notes = await self._asked_to_observe(view, text, log) if text else None
-        if notes is None:
-            notes = self._extract(window)
+        window, notes = await self._noted(view, found, log)
         stood_for = (*found.skipped, *window)
         start = _number(view, found)
         piece = Piece(
@@ -162,30 +145,48 @@ class Observing:
             sources=tuple(message.id for message in stood_for),
             made_by=notes.made_by,
             prompt=notes.prompt,
-            source_tokens=sum(map(self.weigh, stood_for)),
+            source_tokens=await self._aside(lambda: sum(map(self.weigh, stood_for))),
             created_at=view.now,
         )
-        return Made(
-            added=(piece,),
-            current_task=notes.current_task,
-            suggested_response=notes.suggested_response,
-            cycle=OBSERVE,
+        return _made(notes, piece, cycle=OBSERVE)
+
+    async def _noted(self, view: SessionView, found: Waiting, log: str) -> tuple[Sequence[Message], Notes]:
+        """The oldest of what waits, and the notes on it: fewer messages where no model may be asked."""
+        if self._model is not None:
+            try:
+                window = await self._window(found, self._policy.window_tokens)
+                notes = await self._asked_to_observe(view, self._model, window, log)
+                return window, notes or await self._extracted(window)
+            except CapReached as error:
+                _say_capped(view, OBSERVATION, error)
+        # more messages at once make no better extract
+        window = await self._window(found, min(2 * self._policy.buffer_tokens, self._policy.window_tokens))
+        return window, await self._extracted(window)
+
+    async def _extracted(self, window: Sequence[Message]) -> Notes:
+        return await self._aside(partial(noted_by_extract, window, self._sizes))
+
+    async def _window(self, found: Waiting, most: int) -> Sequence[Message]:
+        return await self._aside(partial(next_window, found, most, self.weigh))
+
+    async def _asked_to_observe(
+        self, view: SessionView, model: TextModel, window: Sequence[Message], log: str
+    ) -> Notes | None:
+        def read() -> tuple[str, int, Prompt]:
+            text = read_by_observer(window, self._policy, self._sizes)
+            previous = tail(log, max_tokens=self._policy.previous_tokens, count=self._sizes.count)
+            prompt = observe_prompt(text, previous=previous, instruction=self._observer_instruction)
+            return text, self._sizes.count(text), prompt
+
+        text, size, prompt = await self._aside(read)
+        if not text:
+            return None
+        return await self._ask(
+            view, model, OBSERVATION, prompt, source=text, room=size // 2, below=max(size, _FEWEST_TOKENS)
         )
 
-    async def _asked_to_observe(self, view: SessionView, text: str, log: str) -> _Notes | None:
-        previous = tail(log, max_tokens=self._policy.previous_tokens, count=self._tokens.count)
-        prompt = observe_prompt(text, previous=previous, instruction=self._observer_instruction)
-        size = self._tokens.count(text)
-        return await self._ask(view, OBSERVATION, prompt, source=text, room=size // 2, below=max(size, _FEWEST_TOKENS))
-
     async def _reflect(self, view: SessionView, plan: Reflection) -> Made:
-        log = render_log(plan.pieces)
-        below = sum(map(self.size, plan.pieces))
-        prompt = reflect_prompt(log, compression=plan.compression, instruction=self._reflector_instruction)
-        prompt = replace(prompt, version=with_compression(prompt.version, plan.compression))
-        notes = await self._ask(view, REFLECTION, prompt, room=below, below=below)
-        if notes is None:
-            notes = self._merged(plan.pieces, below)
+        notes = await self._condensed(view, plan)
         level = 1 + max(piece.level for piece in plan.pieces)
         piece = Piece(
             session=_session(view),
@@ -201,41 +202,49 @@ class Observing:
             source_tokens=sum(piece.source_tokens for piece in plan.pieces),
             created_at=view.now,
         )
-        return Made(
-            added=(piece,),
-            changed=under_parent(piece, plan.pieces),
-            current_task=notes.current_task,
-            suggested_response=notes.suggested_response,
-            cycle=REFLECT,
-        )
+        return _made(notes, piece, changed=under_parent(piece, plan.pieces), cycle=REFLECT)
+
+    async def _condensed(self, view: SessionView, plan: Reflection) -> Notes:
+        below = sum(map(self.size, plan.pieces))  # they were counted when the plan was made
+        notes = None
+        if self._model is not None:
+            log = render_log(plan.pieces)
+            prompt = reflect_prompt(log, compression=plan.compression, instruction=self._reflector_instruction)
+            prompt = replace(prompt, version=with_compression(prompt.version, plan.compression))
+            try:
+                notes = await self._ask(view, self._model, REFLECTION, prompt, room=below, below=below)
+            except CapReached as error:
+                _say_capped(view, REFLECTION, error)
+        if notes is None:
+            by_rule = partial(condensed_by_extract, plan.pieces, below, self._policy, self._sizes)
+            notes = await self._aside(by_rule)
+        return notes
 
     async def _ask(
-        self, view: SessionView, feature: str, prompt: Prompt, *, source: str = "", room: int, below: int
-    ) -> _Notes | None:
+        self, view: SessionView, model: TextModel, feature: str, prompt: Prompt, *, source: str = "", room: int,
+        below: int,
+    ) -> Notes | None:  # fmt: skip
         """The model's notes, of fewer than ``below`` tokens; None where an extract is to take their place.
 
-        ``source`` is what notes may not repeat; a log that is condensed may keep lines, and so may notes on it.
+        ``source`` is what notes may not repeat; a log that is condensed may keep lines, and so may notes on it. Raises
+        CapReached.
         """
-        if self._model is None:
-            return None
-        try:
-            answer = await self._model.generate(self._request(view, feature, prompt, room))
-        except CapReached as error:
-            _log.info("event=notes_by_extract feature=%s session=%s reason=%s", feature, _session(view), error)
-            return None
-        noted = read_notes(
+        answer = await model.generate(self._request(view, feature, prompt, room))
+        read = partial(
+            read_notes,
             answer.text,
             finish=answer.finish,
             told=f"{prompt.system}\n{source}",
-            fits=lambda text: self._tokens.count(text) < below,
+            fits=lambda text: self._sizes.count(text) < below,
             may_be_empty=feature == OBSERVATION,
         )
+        noted = await self._aside(read)
         if isinstance(noted, str):
-            _refuse(view, feature, f"{self._model.name} gave no notes that can be used: {noted}")
+            _refuse(view, feature, f"{model.name} gave no notes that can be used: {noted}")
             return None
-        return _Notes(
+        return Notes(
             text=noted.observations,
-            made_by=self._model.name,
+            made_by=model.name,
             prompt=prompt.version,
             current_task=noted.current_task,
             suggested_response=noted.suggested_response,
@@ -253,41 +262,15 @@ class Observing:
             project=view.project,
         )
 
-    def _transcript(self, window: Sequence[Message]) -> str:
-        """What the observer reads of some messages: no more than a window's tokens, whatever their script."""
-        most = self._policy.window_tokens
-        text = transcript(window, limits=_limits(_CHARS_PER_TOKEN * most))
-        size = self._tokens.count(text)
-        return text if size <= most else transcript(window, limits=_limits(len(text) * most // size))
 
-    def _extract(self, window: Sequence[Message]) -> _Notes:
-        weight = sum(map(self.weigh, window))
-        extract = extract_digest(window, max_chars=max(_EXTRACT_CHARS, weight // _TOKENS_PER_EXTRACT_CHAR))
-        first = next((message for message in window if message.parts), window[0])
-        return _Notes(text=extract_notes(extract, first.created_at.astimezone(UTC)), made_by=EXTRACT, prompt="")
-
-    def _merged(self, pieces: Sequence[Piece], below: int) -> _Notes:
-        """An extract of notes: of half the tokens that start a reflection, or of fewer until it is well below them."""
-        threshold = self._policy.observation_tokens
-        below = min(below, threshold * 3 // 4 + 1)
-        texts = [piece.text for piece in pieces if piece.text]
-        chars = [_CHARS_PER_TOKEN * threshold >> halves for halves in range(1, 12)]
-        merged = (extract_merge(texts, max_chars=size) for size in chars if size)
-        text = next((text for text in merged if self._tokens.count(text) < below), "")
-        return _Notes(text=text, made_by=EXTRACT, prompt="")
-
-    def _counted(self, key: tuple[str, str, int], text: Callable[[], str]) -> int:
-        size = self._sizes.get(key)
-        if size is None:
-            size = self._sizes[key] = self._tokens.count(text())
-        self._sizes.move_to_end(key)
-        if len(self._sizes) > _REMEMBERED:
-            self._sizes.popitem(last=False)
-        return size
-
-
-def _limits(total_chars: int) -> TranscriptLimits:
-    return TranscriptLimits(part_chars=_PART_CHARS, total_chars=total_chars)
+def _made(notes: Notes, piece: Piece, *, changed: tuple[Piece, ...] = (), cycle: str) -> Made:
+    return Made(
+        added=(piece,),
+        changed=changed,
+        current_task=notes.current_task,
+        suggested_response=notes.suggested_response,
+        cycle=cycle,
+    )
 
 
 def _number(view: SessionView, found: Waiting) -> int:
@@ -303,6 +286,10 @@ def _number(view: SessionView, found: Waiting) -> int:
 
 def _session(view: SessionView) -> SessionId:
     return view.digest.state.session
+
+
+def _say_capped(view: SessionView, feature: str, error: CapReached) -> None:
+    _log.info("event=notes_by_extract feature=%s session=%s reason=%s", feature, _session(view), error)
 
 
 def _refuse(view: SessionView, feature: str, problem: str) -> None:

@@ -16,6 +16,7 @@ from backstory.domain.scope import Viewer, may_read
 from backstory.errors import InputError, NotFound
 from backstory.ports.conversation import ConversationStore
 from backstory.ports.digests import DigestStore
+from backstory.services.conversation import Aside, at_once
 from backstory.services.observation import Observing
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
@@ -64,7 +65,16 @@ class ObservationStatus:
 class ObservationLookup:
     """Answers about the session that asks, or another of its project."""
 
-    def __init__(self, digests: DigestStore, conversations: ConversationStore, observing: Observing) -> None:
+    def __init__(
+        self,
+        digests: DigestStore,
+        conversations: ConversationStore,
+        observing: Observing,
+        *,
+        aside: Aside = at_once,
+    ) -> None:
+        """``aside`` runs the counting of tokens, which takes up to some seconds for the longest sessions."""
+        self._aside = aside
         self._digests = digests
         self._conversations = conversations
         self.observing = observing
@@ -79,18 +89,25 @@ class ObservationLookup:
         session = await self._session(viewer, session_id)
         digest = await self._digest(session)
         messages = await self._messages(session)
-        log = _log_of(session, digest)
         if digest is None:
-            waiting = self._amount(messages)
+            waiting = await self._aside(lambda: self._amount(messages))
             return ObservationStatus(
-                session=session, log=log, log_tokens=0, state=None, last_message=None, last_message_at=None,
-                mode=CursorMode.NONE, whole=waiting, verbatim=waiting, unobserved=waiting,
+                session=session, log=_log_of(session, None), log_tokens=0, state=None, last_message=None,
+                last_message_at=None, mode=CursorMode.NONE, whole=waiting, verbatim=waiting, unobserved=waiting,
             )  # fmt: skip
         last = cursor_of(digest).message
         found = [] if last is None else await self._conversations.find_messages([last])
+        return await self._aside(lambda: self._status(digest, messages, found))
+
+    def _status(
+        self, digest: SessionDigest, messages: Sequence[Message], found: Sequence[Message]
+    ) -> ObservationStatus:
+        """``found`` is the last message that was observed, if it is still kept."""
+        last = cursor_of(digest).message
+        session = digest.state.session
         return ObservationStatus(
             session=session,
-            log=log,
+            log=_log_of(session, digest),
             log_tokens=sum(map(self.observing.size, digest.active())),
             state=digest.state,
             last_message=last,

@@ -16,6 +16,7 @@ BATCH = 200
 """Messages in one transaction: about 50 ms, which another writer waits without noticing."""
 
 _DAY = timedelta(days=1)
+_LEAST_GAP = timedelta(days=30)  # that is believed of a clock, however short messages are kept
 _TRIES = 5  # of a change of a digest that others may overtake
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,8 @@ class Retention:
         self._digests = digests
         self._clock = clock
         self._days = days
-        self._kept_up_at: float | None = None
+        self._looked_at: datetime | None = None
+        self._kept_up_at: datetime | None = None
 
     async def preview(self, older_than: timedelta) -> Pruned:
         """What ``prune`` would remove now. Changes nothing."""
@@ -62,14 +64,51 @@ class Retention:
         return removed
 
     async def keep_up(self, *, give_way: GiveWay | None = None) -> Pruned | None:
-        """What the settings ask for, at most once a day in this process. None where they ask for nothing, or it is not
-        a day ago; cheap then, so it may be called whenever there is time."""
-        now = self._clock.now().timestamp()
-        if self._days is None or (self._kept_up_at is not None and 0 <= now - self._kept_up_at < _DAY.total_seconds()):
+        """What the settings ask for, at most once a day in this process. None where they ask for nothing, it is not a
+        day ago, or the clock cannot be believed; cheap then, so it may be called whenever there is time."""
+        now = self._clock.now()
+        if self._days is None or (self._looked_at is not None and timedelta() <= now - self._looked_at < _DAY):
             return None
-        removed = await self.prune(timedelta(days=self._days), give_way=give_way)
+        self._looked_at = now
+        kept_for = timedelta(days=self._days)
+        if not await self._is_believed(now, gap=max(kept_for, _LEAST_GAP)):
+            log.warning("event=retention_refused now=%s reason=clock_far_beyond_messages", now.isoformat())
+            return None
+        removed = await self.prune(kept_for, give_way=give_way)
         self._kept_up_at = now
         return removed
+
+    async def _is_believed(self, now: datetime, *, gap: timedelta) -> bool:
+        """Whether the clock goes on from where it was: something was said, or kept up with, no longer ago than ``gap``.
+
+        What was said in the last day does not count: where the clock has jumped, so have the times of new messages.
+        """
+        if self._kept_up_at is not None and timedelta() <= now - self._kept_up_at <= gap:
+            return True
+        counts = await self._archive.message_counts()
+        earlier = now - _DAY
+        known = [at for count in counts.values() for at in (count.first_at, count.last_at) if at <= earlier]
+        if not known or now - max(known) <= gap:
+            return True
+        for session, count in counts.items():
+            if count.first_at <= earlier < count.last_at:
+                latest = await self._latest(session, count.messages, no_later_than=earlier)
+                if latest is not None and now - latest <= gap:
+                    return True
+        return False
+
+    async def _latest(self, session: SessionId, messages: int, *, no_later_than: datetime) -> datetime | None:
+        """When the last such message was made; found by halves, since a session may be long."""
+        found = None
+        low, high = 0, messages
+        while low < high:
+            middle = (low + high) // 2
+            page = await self._archive.messages(session, limit=1, offset=middle)
+            if page and page[0].created_at <= no_later_than:
+                found, low = page[0].created_at, middle + 1
+            else:
+                high = middle
+        return found
 
     async def _digested_before(self, before: datetime) -> Mapping[SessionId, frozenset[MessageId]]:
         """The messages that are to go, by session, of those sessions that have a digest."""

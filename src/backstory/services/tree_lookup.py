@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from backstory.domain.conversation import BlobHash, Message
 from backstory.domain.digest import Piece, SessionDigest, Strategy
@@ -38,7 +39,7 @@ class TreeLookup:
     """Answers in words, for the session that asks."""
 
     def __init__(self, digests: DigestStore, conversations: ConversationStore, *, aside: Aside = at_once) -> None:
-        """``aside`` runs the looking up of words, which takes up to a second."""
+        """``aside`` runs the writing down of messages and the looking up of words, which take up to a second."""
         self._aside = aside
         self._digests = digests
         self._conversations = conversations
@@ -62,7 +63,8 @@ class TreeLookup:
             return unknown_node(wanted)
         if node.level > 0:
             return opened_parent(node, [piece for piece in pieces if piece.id in node.children])
-        pages = opened_leaf(node, await self._messages(node.sources))
+        messages = await self._messages(node.sources)
+        pages = await self._aside(lambda: opened_leaf(node, messages))
         if not 1 <= page <= len(pages):
             raise InputError(f"{node.id} has {len(pages)} page(s), so there is no page {page}", field="page")
         return pages[page - 1]
@@ -98,10 +100,7 @@ class TreeLookup:
         for node in reversed(pieces):
             messages = await self._conversations.find_messages(node.sources) if node.sources and room > 0 else []
             unsearched += bool(node.sources and room <= 0)
-            behind = tuple(
-                (message_title(message, node.sources.index(message.id) + 1), message_content(message))
-                for message in messages
-            )
+            behind = await self._aside(partial(_behind, node, messages)) if messages else ()
             room -= sum(len(text) for _, text in behind)
             texts.append(NodeTexts(node=node, behind=behind))
         return texts, unsearched
@@ -111,21 +110,32 @@ class TreeLookup:
         return {message.id: await self._whole(message) for message in await self._conversations.find_messages(ids)}
 
     async def _whole(self, message: Message) -> Message:
-        from backstory.domain.excerpt import whole_part
-
         names = {blob.hash for part in message.parts for blob in part.blobs if blob.media_type.startswith("text/")}
         contents = {name: content for name in names if (content := await self._content(name)) is not None}
-        return replace(message, parts=tuple(whole_part(part, contents) for part in message.parts))
+        return await self._aside(partial(_with_contents, message, contents)) if contents else message
 
     async def _content(self, name: BlobHash) -> bytes | None:
         from backstory.domain.blob import content_of
 
         blob = await self._conversations.blob(name)
         try:
-            return None if blob is None else content_of(blob)
+            return None if blob is None else await self._aside(partial(content_of, blob))
         except ValueError as error:
             _log.warning("event=blob_damaged reason=%s", error)
             return None
+
+
+def _behind(node: Piece, messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
+    """The messages of a leaf with their titles."""
+    return tuple(
+        (message_title(message, node.sources.index(message.id) + 1), message_content(message)) for message in messages
+    )
+
+
+def _with_contents(message: Message, contents: Mapping[BlobHash, bytes]) -> Message:
+    from backstory.domain.excerpt import whole_part
+
+    return replace(message, parts=tuple(whole_part(part, contents) for part in message.parts))
 
 
 def _checked(node_id: str) -> str:

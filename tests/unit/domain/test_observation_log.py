@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -107,6 +108,28 @@ def test_a_text_that_goes_round_in_circles_is_told(text: str) -> None:
 )
 def test_short_or_varied_texts_do_not_go_round_in_circles(text: str) -> None:
     assert not is_degenerate(text)
+
+
+@pytest.mark.parametrize("period", [51, 199, 201, 997, 1_201])
+def test_a_circle_of_any_length_is_told(period: int) -> None:
+    circle = "".join(random.Random(period).choices("abcdefghij klm", k=period))
+    assert is_degenerate(circle * max(6, 2_400 // period))
+    assert not is_degenerate(circle + "".join(random.Random(1).choices("nopqrst uv", k=5 * period + 2_000)))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_what_was_there_before_counts_by_its_share(share: float) -> None:
+    fresh = "".join(random.Random(5).choices("abcdefghij klm", k=20_000))
+    before = fresh[: int(share / (1 - share) * len(fresh))]
+    assert is_degenerate(fresh + before) == (share > 0.4)
+
+
+@pytest.mark.parametrize("unit", ["a", "ab", "水泵", "* 🔴 {n}\n", "{n:07d}" + "a" * 193])
+def test_going_round_in_circles_is_told_quickly(unit: str) -> None:
+    text = "".join(unit.format(n=n) for n in range(300_000 // len(unit)))
+    started = time.process_time()
+    is_degenerate(text)
+    assert time.process_time() - started < 1
 
 
 def test_repeating_a_source_is_told_by_its_lines() -> None:

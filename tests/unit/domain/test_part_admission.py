@@ -105,11 +105,50 @@ def test_a_text_file_is_kept_without_its_secrets_whatever_it_says_it_is() -> Non
         assert content.endswith("harmless line\n")
 
 
-def test_a_text_that_cannot_be_read_is_not_kept() -> None:
-    for content in ("x" * 900).encode("utf-16"), b"\xff" * 2000:
-        kept = admitted(tool(attachment=address(content, "text/plain")))
+LINES = f"Grüße\nAPI_KEY={SECRET}\n<private>hush</private>\n" + "harmless line\n" * 100
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/json", "image/svg+xml", "application/octet-stream"])
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_text_file_is_kept_without_its_secrets_whatever_it_is_written_in(encoding: str, media_type: str) -> None:
+    (blob,) = admitted(tool(attachment=address(LINES.encode(encoding), media_type))).blobs
+    text = content_of(blob).decode(encoding)
+    assert SECRET not in text
+    assert "hush" not in text
+    assert text.startswith("Grüße\n")
+    assert text.endswith("harmless line\n")
+
+
+def test_a_zero_in_it_makes_no_text_a_picture() -> None:
+    for text in (LINES.encode() + b"\0", b"\0" + LINES.encode("latin-1")):
+        (blob,) = admitted(tool(attachment=address(text, "application/octet-stream"))).blobs
+        assert SECRET.encode() not in content_of(blob)
+        assert b"hush" not in content_of(blob)
+
+
+def test_a_text_file_in_which_nothing_is_masked_comes_back_as_its_bytes() -> None:
+    for content in ("Grüße\r\n" * 200).encode("latin-1"), ("x" * 900).encode("utf-16"), b"\xef\xbb\xbf" + b"x" * 900:
+        (blob,) = admitted(tool(attachment=address(content, "text/plain"))).blobs
+        assert content_of(blob) == content
+
+
+@pytest.mark.parametrize(
+    "start",
+    [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF\0\1\2\3WEBP", b"%PDF-1.7\n", b"PK\x03\x04", b"OggS",
+     b"ID3\x04", b"\0\0\0\x20ftypisom", b"\x1a\x45\xdf\xa3", b"\x1f\x8b\x08", b"BZh91AY&SY"],
+)  # fmt: skip
+def test_pictures_sounds_films_documents_and_packed_files_are_kept_as_their_bytes(start: bytes) -> None:
+    content = start + bytes(range(256)) * 8
+    (blob,) = admitted(tool(attachment=address(content, "application/octet-stream"))).blobs
+    assert content_of(blob) == content
+
+
+def test_of_a_file_that_is_neither_text_nor_a_known_format_only_its_kind_is_kept() -> None:
+    dump = bytes(range(256)) * 8 + f"API_KEY={SECRET}".encode()
+    for content in dump, b"\x7fELF" + dump, b"RIFF\0\0\0\0NONE" + dump, "a".encode("utf-16") * 501 + b"x":
+        kept = admitted(tool(attachment=address(content, "image/png")))
         assert kept.blobs == ()
-        assert detail_of(kept.part)["attachment"] == "data:text/plain;base64,"
+        assert detail_of(kept.part)["attachment"] == "data:image/png;base64,"
 
 
 @pytest.mark.parametrize(

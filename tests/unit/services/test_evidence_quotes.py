@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.unit.services.conftest import Shop
 
 EARLIER = SessionId("ses-earlier")
-SETTLED = "Agreed: the courier webhook retries five times, then parks the parcel."
+SETTLED = "We decided that the courier webhook retries five times, then parks the parcel."
 ASKED = "what did we decide about retries of the courier webhook?"
 CHAT = (
     "Let us look at the invoices first.", "The tests are green again.", "Rename the helper, please.",

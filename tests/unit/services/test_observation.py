@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
+import anyio
 import pytest
 
 from backstory.adapters.tokens import EstimatedTokens
@@ -19,6 +21,8 @@ from backstory.services.observation import GIVE_UP_AFTER, Observing
 from backstory.testing.fakes import ORCHARD
 from backstory.testing.text_model import ScriptedTextModel
 from tests.observed import SESSION, Session, WordTokens, answer, digest, message, of_words, piece, running_tool, view
+
+T = TypeVar("T")
 
 POLICY = ObservationPolicy(message_tokens=100, observation_tokens=60, window_tokens=400, previous_tokens=40)
 NOTE = "* 🔴 (09:15) The pears go to cold store 2"
@@ -252,6 +256,39 @@ def test_a_backlog_without_a_model_is_noted_in_smaller_stretches() -> None:
     session.tell(*(of_words(number, 15) for number in range(8)))
     observed = [made.added[0] for made in session.work() if made.cycle == "observe"]
     assert [len(noted.sources) for noted in observed] == [2, 2, 2, 2]
+
+
+def test_at_a_cap_a_backlog_is_noted_in_the_same_small_stretches(caplog: pytest.LogCaptureFixture) -> None:
+    session = Session(observing(CapReached("the day's tokens are spent")))
+    session.tell(*(of_words(number, 15) for number in range(8)))
+    with caplog.at_level(logging.INFO):
+        observed = [made.added[0] for made in session.work() if made.cycle == "observe"]
+    assert [len(noted.sources) for noted in observed] == [2, 2, 2, 2]
+    assert "event=notes_by_extract feature=observation" in caplog.text
+
+
+@pytest.mark.parametrize("said", [(), (answer(NOTE),), (CapReached("spent"),)])
+def test_messages_and_answers_are_read_aside(said: tuple[str | ModelError, ...]) -> None:
+    inside: list[bool] = []
+    beside = False
+
+    async def aside(work: Callable[[], T]) -> T:
+        nonlocal beside
+        beside = True
+        try:
+            return work()
+        finally:
+            beside = False
+
+    class Watched(WordTokens):
+        def count(self, text: str) -> int:
+            inside.append(beside)
+            return super().count(text)
+
+    watching = observing(*said, tokens=Watched(), aside=aside)
+    anyio.run(watching.work, view([of_words(0, 30), message(1)]))
+    assert inside
+    assert all(inside)
 
 
 def test_a_model_that_is_away_is_waited_for() -> None:

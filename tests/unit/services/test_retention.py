@@ -64,3 +64,52 @@ def test_without_a_setting_everything_stays_for_ever() -> None:
     store = told(0)
     assert drive(Retention(store, InMemoryDigests(), clock=FakeClock(START + 9000 * DAY), days=None).keep_up()) is None
     assert drive(store.count_messages()) == 1
+
+
+def test_a_clock_that_has_jumped_deletes_nothing_and_is_believed_again_once_it_is_put_right() -> None:
+    clock = FakeClock(START + 200 * DAY)
+    store = told(*range(100, 200))
+    retention = Retention(store, InMemoryDigests(), clock=clock, days=60)
+    assert drive(retention.keep_up()) == Pruned(messages=40)
+    for days in (365, 1, 1):
+        clock.advance(days * DAY)
+        assert drive(retention.keep_up()) is None
+    clock.advance(-366 * DAY)
+    assert drive(retention.keep_up()) == Pruned(messages=1)
+
+
+def test_at_the_first_start_after_a_jump_nothing_is_deleted_whatever_is_said_then() -> None:
+    store = told(*range(100), 800)
+    clock = FakeClock(START + 800 * DAY)
+    retention = Retention(store, InMemoryDigests(), clock=clock, days=90)
+    assert drive(retention.keep_up()) is None
+    assert drive(store.count_messages()) == 101
+    assert drive(retention.prune(90 * DAY)) == Pruned(messages=100)
+
+
+def test_who_comes_back_after_a_long_time_is_believed_the_day_after() -> None:
+    clock = FakeClock(START + 400 * DAY)
+    store = told(*range(9), 399.9, 400)
+    retention = Retention(store, InMemoryDigests(), clock=clock, days=90)
+    assert drive(retention.keep_up()) is None
+    clock.advance(DAY)
+    assert drive(retention.keep_up()) == Pruned(messages=9)
+
+
+def test_a_short_time_to_keep_messages_is_no_reason_to_doubt_the_clock() -> None:
+    store = told(0, 1)
+    retention = Retention(store, InMemoryDigests(), clock=FakeClock(START + 20 * DAY), days=2)
+    assert drive(retention.keep_up()) == Pruned(messages=2)
+    late = Retention(told(0, 1), InMemoryDigests(), clock=FakeClock(START + 40 * DAY), days=2)
+    assert drive(late.keep_up()) is None
+
+
+def test_a_process_that_runs_on_while_nothing_is_said_keeps_up() -> None:
+    clock = FakeClock(START + 10 * DAY)
+    store = told(0, 9)
+    retention = Retention(store, InMemoryDigests(), clock=clock, days=90)
+    removed = Pruned()
+    for _ in range(5):
+        removed += drive(retention.keep_up()) or Pruned()
+        clock.advance(25 * DAY)
+    assert removed == Pruned(messages=2)

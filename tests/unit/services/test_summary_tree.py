@@ -141,7 +141,7 @@ def test_six_leaves_become_a_parent_made_from_their_summaries_alone() -> None:
     strategy, model = tree("Leaf: parser fixed, see src/parse.rs line 41 for more about it.", SUMMARY)
     leaves = [replace(piece(0, at + 1, 5 * at, 5 * at + 4), text=f"{at}. {LONG}", source_tokens=60) for at in range(6)]
     digest = SessionDigest(state=no_digest().state, pieces=tuple(leaves))
-    made = work(strategy, view([message(40, user=True)], digest))
+    made = work(strategy, view([message(39), message(40, user=True)], digest))
     (parent,) = made.added
     assert (parent.id, parent.level, parent.start, parent.end) == ("node1_001", 1, 0, 14)
     assert parent.children == ("node0_001", "node0_002", "node0_003")
@@ -161,7 +161,7 @@ def test_nodes_that_say_the_same_are_joined_without_a_question() -> None:
     strategy, model = tree(SUMMARY)
     leaves = [replace(piece(0, at + 1, 5 * at, 5 * at + 4), text=SUMMARY, source_tokens=14) for at in range(6)]
     digest = SessionDigest(state=no_digest().state, pieces=tuple(leaves))
-    (parent,) = work(strategy, view([message(40, user=True)], digest)).added
+    (parent,) = work(strategy, view([message(39), message(40, user=True)], digest)).added
     assert (parent.text, parent.made_by) == (SUMMARY, EXTRACT)
     assert model.requests == []
 

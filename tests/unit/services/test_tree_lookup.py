@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import pytest
 
 from backstory.adapters.stores.memory import open_memory_store
+from backstory.domain import tree_rendering
 from backstory.domain.blob import Blob, make_blob
-from backstory.domain.conversation import BlobHash, Session
+from backstory.domain.conversation import BlobHash, Message, Session
 from backstory.domain.digest import DigestUpdate
 from backstory.domain.excerpt import ExcerptSize, excerpt
 from backstory.domain.ids import SessionId
+from backstory.domain.tree_rendering import message_content
 from backstory.errors import InputError
 from backstory.ports.backend import Backend
 from backstory.services import tree_lookup
@@ -22,6 +24,7 @@ from backstory.services.tree_lookup import NO_TREE, TreeLookup
 from backstory.testing.fakes import START
 from tests.trees import SESSION, grown, message, no_digest, talk, tool_part
 
+T = TypeVar("T")
 Ask = Callable[..., str]
 OUTPUT = "\n".join(f"row {number}: nothing to see" for number in range(2000)) + "\nrow last: needle_in_a_stack"
 
@@ -148,3 +151,29 @@ def test_a_damaged_blob_leaves_the_excerpt(backend: Backend) -> None:
     text = anyio.run(TreeLookup(backend.digests, Damaged()).open, SESSION, "node0_002")
     assert "row 0: nothing to see" in text
     assert "characters between are kept in blob" in text
+
+
+@pytest.mark.parametrize(("method", "asked"), [("find", "needle_in_a_stack"), ("open", "node0_002")])
+def test_messages_are_written_down_aside(backend: Backend, method: str, asked: str) -> None:
+    written: list[bool] = []
+    beside = False
+
+    async def aside(work: Callable[[], T]) -> T:
+        nonlocal beside
+        beside = True
+        try:
+            return work()
+        finally:
+            beside = False
+
+    def watched(message: Message) -> str:
+        written.append(beside)
+        return message_content(message)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree_lookup, "message_content", watched)
+        patch.setattr(tree_rendering, "message_content", watched)
+        lookup = TreeLookup(backend.digests, backend.conversations, aside=aside)
+        anyio.run(getattr(lookup, method), SESSION, asked)
+    assert written
+    assert all(written)

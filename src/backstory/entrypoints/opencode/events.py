@@ -93,6 +93,8 @@ class EventHooks:
                 await self._histories.removed(place, _session_of(properties), [message])
             case "message.part.removed":
                 await place.app.conversations.part_removed(PartId(str(properties.get("partID"))))
+                if isinstance(owner := properties.get("messageID"), str):  # what was made from it is made anew
+                    await self._histories.removed(place, _session_of(properties), [MessageId(owner)])
 
     async def _session(self, place: Place, properties: Mapping[str, Any]) -> None:
         info = properties.get("info")

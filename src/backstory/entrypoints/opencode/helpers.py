@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ log = logging.getLogger(__name__)
 
 HELPER = "backstory-helper"
 """Begins the title of each, and names the agent that answers in them; both outlive the processes."""
+_TITLE = re.compile(rf"{HELPER} [a-z0-9_]{{1,40}} [0-9a-f]{{32}}")  # as the plugin makes it; people's begin so at most
 STRAY_AFTER_S = 900.0
 """Since its last change. No question takes longer than 10 minutes, and the session may be another OpenCode's."""
 SWEEP_AFTER_S = 1.0  # from a folder's opening: OpenCode is busy with its first prompt
@@ -21,28 +23,39 @@ Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
 
 class HelperSessions:
-    """Which sessions are helpers, and the removal of those that an OpenCode left when it was killed."""
+    """Which sessions are helpers, and the removal of those that an OpenCode left when it was killed.
+
+    A session is one by our title or our agent, until a prompt in it goes to another agent: then somebody talks there.
+    """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._known: set[str] = set()
+        self._titled: set[str] = set()
+        self._asked: set[str] = set()
+        self._talked: set[str] = set()
         self._unswept: set[str] = set()  # directories
         self._wanted = anyio.Event()
 
     def note_session(self, info: Mapping[str, Any]) -> None:
-        """A session's ``info``, whose title may mark it."""
+        """A session's ``info``, whose title may mark it, or no longer does."""
         session = info.get("id")
-        if isinstance(session, str) and _is_marked(info):
-            self._known.add(session)
+        if isinstance(session, str) and _is_titled(info):
+            self._titled.add(session)
+        elif isinstance(session, str):
+            self._titled.discard(session)
 
     def note_message(self, info: Mapping[str, Any]) -> None:
-        """A message's ``info``, whose agent may mark its session."""
+        """A message's ``info``, whose agent may mark its session, or show that it is a person's."""
         session = info.get("sessionID")
-        if isinstance(session, str) and HELPER in (info.get("agent"), info.get("mode")):
-            self._known.add(session)
+        if not isinstance(session, str):
+            return
+        if HELPER in (info.get("agent"), info.get("mode")):
+            self._asked.add(session)
+        elif info.get("role") == "user":
+            self._talked.add(session)
 
     def __contains__(self, session: object) -> bool:
-        return session in self._known
+        return session not in self._talked and (session in self._titled or session in self._asked)
 
     def sweep(self, directory: str) -> None:
         """Have the strays of a folder removed, soon."""
@@ -59,16 +72,18 @@ class HelperSessions:
                 await self._remove_strays(self._unswept.pop())
 
     async def _remove_strays(self, directory: str) -> None:
+        """Have old sessions with our title discarded; the plugin first looks whether all that is in them is ours."""
         sessions = await self._ask("host.sessions", {"directory": directory, "search": HELPER})
         for info in sessions if isinstance(sessions, list) else ():
-            if isinstance(info, Mapping) and _is_marked(info) and _age_s(info) > STRAY_AFTER_S:
-                await self._ask("host.discard", {"directory": directory, "session": info.get("id")})
+            if not isinstance(info, Mapping) or not _is_titled(info) or _age_s(info) <= STRAY_AFTER_S:
+                continue
+            if await self._ask("host.discard", {"directory": directory, "session": info.get("id")}):
                 log.info("event=stray_helper_removed session=%s", info.get("id"))
 
 
-def _is_marked(info: Mapping[str, Any]) -> bool:
+def _is_titled(info: Mapping[str, Any]) -> bool:
     title = info.get("title")
-    return isinstance(title, str) and title.startswith(HELPER)
+    return isinstance(title, str) and _TITLE.fullmatch(title) is not None
 
 
 def _age_s(info: Mapping[str, Any]) -> float:

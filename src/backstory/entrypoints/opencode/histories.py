@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -27,18 +27,26 @@ from backstory.errors import BackstoryError, StoreError
 
 log = logging.getLogger(__name__)
 
+MAX_UNANSWERED = 200  # sessions whose last request is kept since the store did not answer it
+LAST_AGENTS = 20  # newest messages among which a session's agent is looked for
+
 GiveWay = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """Work in a session: of its last request's messages, or of those in the archive; if ``forced``, however few."""
+    """Work in a session: of a request's messages, or of those in the archive; if ``forced``, however few, since the
+    host is about to drop them."""
 
     sessions: LongSessions
     session: SessionId
     project: ProjectId | None
     listed: Sequence[Listed] | None
     forced: bool = False
+
+    def supersedes(self, other: _Wanted) -> bool:
+        """Whether the other need not be done when this is: what is dropped cannot be seen in a later list."""
+        return not other.forced or (self.forced and _ids(other) <= _ids(self))
 
 
 class HistoryHooks:
@@ -47,7 +55,9 @@ class HistoryHooks:
     def __init__(self, places: Places, *, give_way: GiveWay) -> None:
         self._places = places
         self._give_way = give_way
-        self._wanted: OrderedDict[SessionId, _Wanted] = OrderedDict()
+        self._wanted: OrderedDict[SessionId, list[_Wanted]] = OrderedDict()  # each session's in their order
+        self._unanswered: OrderedDict[SessionId, _Wanted] = OrderedDict()  # last requests that the store failed
+        self._unswept: list[Place] = []
         self._systems: dict[SessionId, tuple[LongSessions, str]] = {}
         self._compacting: dict[SessionId, MessageId | None] = {}  # whose next list the host summarises; its turn
         self._arrived = anyio.Event()
@@ -59,38 +69,49 @@ class HistoryHooks:
             sessions = place.app.long_sessions
             if sessions is None or not sessions.serves(params.agent, place.app.settings):
                 return {"replace": None}
-            session = SessionId(params.session)
-            listed: Sequence[Listed] = _listed(params.messages)
+            session, listed = SessionId(params.session), protocol.listed(params.messages)
+            request = _Wanted(sessions=sessions, session=session, project=place.project, listed=listed)
             work = sessions.requests.outlook(listed, session=session, project=place.project)
-            dropped = self._is_dropped(session, listed)
-            outlook = await within(HISTORY_WAIT.total_seconds(), work)
-        if dropped:
-            listed = sessions.requests.about_to_drop(session, listed)
-        if outlook.due or dropped:
-            self._want(
-                _Wanted(sessions=sessions, session=session, project=place.project, listed=listed, forced=dropped)
-            )
+            try:
+                outlook = await within(HISTORY_WAIT.total_seconds(), work)
+            except StoreError:
+                self._note_unanswered(self._as_announced(request, listed))
+                raise
+        self._unanswered.pop(session, None)
+        request = self._as_announced(request, listed)
+        if outlook.due or request.forced:
+            self._want(request)
         found = outlook.replaced
         return {"replace": None if found is None else {"count": found.count, "text": found.text}}
 
-    def _is_dropped(self, session: SessionId, listed: Sequence[Listed]) -> bool:
-        """Whether this is the list that the host, as it has said, is about to summarise."""
-        if session not in self._compacting:
-            return False
-        known, at = self._compacting.pop(session), current_turn(listed)
-        return known is None or (at < len(listed) and listed[at].id == known)
+    def _note_unanswered(self, request: _Wanted) -> None:
+        """The work needs no answer within a deadline, and may be why the next request is answered."""
+        self._unanswered[request.session] = request
+        self._unanswered.move_to_end(request.session)
+        if len(self._unanswered) > MAX_UNANSWERED:
+            self._unanswered.popitem(last=False)
+        self._want(request)
+
+    def _as_announced(self, request: _Wanted, listed: Sequence[Listed]) -> _Wanted:
+        """The request, forced when its list is the one that the host, as it has said, is about to summarise."""
+        if request.session not in self._compacting:
+            return request
+        known = self._compacting.pop(request.session)
+        if known is not None and _turn(listed) != known:
+            return request
+        dropped = request.sessions.requests.about_to_drop(request.session, listed)
+        return replace(request, listed=dropped, forced=True)
 
     async def compacting(self, place: Place, session: SessionId) -> list[str]:
         """The host is about to summarise a session itself: what it is told, and what we digest beside it."""
         sessions = place.app.long_sessions
         if sessions is None:
             return []
-        note, seen = await sessions.requests.compaction_note(session), sessions.requests.last_request(session)
-        self._compacting[session] = None if seen is None else seen.turn
-        if seen is None:
-            return [] if note is None else [note]
-        await sessions.work.force(session)
-        self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=seen.listed))
+        note, last = await sessions.requests.compaction_note(session), self._last_request(place, session)
+        self._compacting[session] = None if last is None else _turn(last[1])
+        if last is not None:
+            self._want(replace(last[0], forced=True))
+            await sessions.work.force(session)  # for the next process, should this one end before
         return [] if note is None else [note]
 
     async def removed(self, place: Place, session: SessionId, messages: Sequence[MessageId]) -> None:
@@ -100,14 +121,22 @@ class HistoryHooks:
 
     def idle(self, place: Place, session: SessionId) -> None:
         """A turn has ended: what could not be seen or done at its first request can be now."""
+        if (last := self._last_request(place, session)) is not None:
+            self._want(last[0])
+
+    def _last_request(self, place: Place, session: SessionId) -> tuple[_Wanted, Sequence[Listed]] | None:
+        """The work of a session's newest request in this process, and the messages that the host listed in it."""
         sessions = place.app.long_sessions
-        seen = None if sessions is None else sessions.requests.last_request(session)
-        if sessions is not None and seen is not None:
-            forced = sessions.requests.is_dropping(session)
-            wanted = _Wanted(
-                sessions=sessions, session=session, project=place.project, listed=seen.listed, forced=forced
-            )
-            self._want(wanted)
+        if sessions is None:
+            return None
+        if (missed := self._unanswered.get(session)) is not None:
+            wanted, listed = replace(missed, sessions=sessions), missed.listed or ()
+        elif (seen := sessions.requests.last_request(session)) is not None:
+            forced, listed = sessions.requests.is_dropping(session), seen.listed
+            wanted = _Wanted(sessions=sessions, session=session, project=place.project, listed=listed, forced=forced)
+        else:
+            return None
+        return wanted, listed[:-1] if wanted.forced else listed  # the last is the request for a summary
 
     def note_system(self, place: Place, session: SessionId, text: str | None) -> None:
         """Keep what stands before a session's messages beside its tree, in the background."""
@@ -116,49 +145,88 @@ class HistoryHooks:
             self._systems[session] = (sessions, text)
             self._arrived.set()
 
-    async def sweep(self, place: Place) -> None:
-        """Look for work that the last process in this folder left undone."""
+    def sweep(self, place: Place) -> None:
+        """Have work looked for, soon, that the last process in this folder left undone."""
+        self._unswept.append(place)
+        self._arrived.set()
+
+    async def _find_left(self, place: Place) -> None:
         sessions = place.app.long_sessions
         if sessions is None:
             return
         for session in await sessions.work.left_undone():
-            self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=None))
+            left = await _is_left(place, sessions, session)
+            if left and session not in self._wanted:  # a request knows better
+                self._want(_Wanted(sessions=sessions, session=session, project=place.project, listed=None))
 
     def _want(self, wanted: _Wanted) -> None:
-        self._wanted[wanted.session] = wanted
+        waiting = self._wanted.setdefault(wanted.session, [])
+        waiting[:] = [*(other for other in waiting if not wanted.supersedes(other)), wanted]
         self._arrived.set()
 
     async def keep_working(self) -> None:
         """Do what is wanted, one session after another, for as long as the process lives."""
         while True:
             self._arrived = anyio.Event()
-            while self._systems or self._wanted:
+            while self._systems or self._unswept or self._wanted:
                 await self._give_way()
                 await self._next()
             await self._arrived.wait()
 
     async def _next(self) -> None:
         """The outer loop of a job: whatever goes wrong leaves the session's messages as they are."""
-        session = next(iter(self._systems or self._wanted))
+        subject, job = self._taken()
         try:
-            if session in self._systems:
-                sessions, text = self._systems.pop(session)
-                await sessions.work.note_system(session, await anyio.to_thread.run_sync(admit_evidence, text))
-            else:
-                wanted = self._wanted.pop(session)
-                if wanted.forced:
-                    await wanted.sessions.work.force(session)
-                await wanted.sessions.work.work(session, listed=wanted.listed, project=wanted.project)
+            await job
         except StoreError as error:
-            log.warning("event=digest_not_kept session=%s reason=%s", session, error)
+            log.warning("event=digest_not_kept subject=%s reason=%s", subject, error)
         except BackstoryError as error:
-            log.error("event=digest_refused session=%s reason=%s", session, error)
+            log.error("event=digest_refused subject=%s reason=%s", subject, error)
         except Exception:
-            log.exception("event=digest_broke session=%s", session)
+            log.exception("event=digest_broke subject=%s", subject)
+
+    def _taken(self) -> tuple[str, Awaitable[None]]:
+        """The next job, with the session or the folder that it is about."""
+        if self._systems:
+            session = next(iter(self._systems))
+            return session, _keep_system(session, *self._systems.pop(session))
+        if self._unswept:
+            place = self._unswept.pop(0)
+            return place.directory, self._find_left(place)
+        session = next(iter(self._wanted))
+        wanted = self._wanted[session].pop(0)
+        if not self._wanted[session]:
+            del self._wanted[session]
+        return session, _do(wanted)
 
 
-def _listed(messages: Sequence[protocol.ListedMessage]) -> list[Listed]:
-    return [
-        Listed(id=MessageId(item.id), role=item.role, synthetic=item.synthetic, summary=item.summary)
-        for item in messages
-    ]
+async def _keep_system(session: SessionId, sessions: LongSessions, text: str) -> None:
+    await sessions.work.note_system(session, await anyio.to_thread.run_sync(admit_evidence, text))
+
+
+async def _do(wanted: _Wanted) -> None:
+    work = wanted.sessions.work
+    if wanted.forced:
+        await work.force(wanted.session)
+    await work.work(wanted.session, listed=wanted.listed, project=wanted.project)
+
+
+async def _is_left(place: Place, sessions: LongSessions, session: SessionId) -> bool:
+    """Whether work in a session is to be taken up under a folder's settings: it is one of its project's own."""
+    archive = place.app.backend.conversations
+    known = await archive.session(session)
+    if known is None or known.project != place.project or known.parent is not None or known.deleted_at is not None:
+        return False
+    newest = (await archive.message_ids(session))[-LAST_AGENTS:]
+    said = reversed(await archive.find_messages(newest))
+    agent = next((message.agent for message in said if message.agent is not None), None)
+    return sessions.serves(agent, place.app.settings)
+
+
+def _ids(wanted: _Wanted) -> set[MessageId]:
+    return {item.id for item in wanted.listed or ()}
+
+
+def _turn(listed: Sequence[Listed]) -> MessageId | None:
+    at = current_turn(listed)
+    return listed[at].id if at < len(listed) else None

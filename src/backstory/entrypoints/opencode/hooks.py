@@ -65,7 +65,7 @@ class Hooks:
             with self._places.waiting(HELLO_WAIT):
                 place = await within(HELLO_WITHIN.total_seconds(), self._places.place(params.directory))
                 place.app.prompts  # noqa: B018 - imports what it is made of
-                await self.histories.sweep(place)
+                self.histories.sweep(place)
         except StoreError as error:
             log.error("event=no_store directory=%s reason=%s", params.directory, error)
         self.prompts.greeted()

@@ -33,7 +33,8 @@ const SMALL_ADDRESS_CHARS = 1024
 const MAX_FAILURES = 3
 const MAX_GENERATE_MS = 600_000
 const MAX_CLEAN_UP_MS = 2000
-const HELPER = "backstory-helper" // begins the titles of sessions in which the model is asked, and names their agent
+const HELPER = "backstory-helper" // names the agent that answers in the sessions in which we ask the model
+const HELPER_TITLE = /^backstory-helper [a-z0-9_]{1,40} [0-9a-f]{32}$/ // helperTitle makes it, and nobody types it
 const UNTITLED = "New session - " // how OpenCode 1.x names a session before the model has
 const UNAVAILABLE = "Memory is not available right now. Continue without it."
 
@@ -49,7 +50,7 @@ const shared = (globalThis[Symbol.for("backstory.bridge.1")] ??= {
   misses: new Map(), // session -> how often `blocks` went unanswered
   histories: new Map(), // session -> {ids, count, text}: the messages that were replaced last, and by what
   overdue: new Map(), // session -> how often `history` went unanswered since its last prompt
-  sessions: new Map(), // session -> {child, parent, untitled, helper}
+  sessions: new Map(), // session -> {child, parent, untitled, helper, ...}, as keepSession makes it
   titles: new Map(), // session -> true once its request for a title has begun, until then who waits for that
   models: new Map(), // session -> the model of its latest prompt
   helpers: new Map(), // helper session -> its question, as newHelper makes it, while that is under way
@@ -252,7 +253,7 @@ async function serve({ id, method, params }) {
   shared.questions.set(id, { directory: instance.directory, stop })
   try {
     const answer = await ask(params, stop)
-    const replacer = method === "host.messages" ? slimHistory(instance) : undefined
+    const replacer = method === "host.messages" ? slim(instance) : undefined
     if (answer?.error) fail(-32000, JSON.stringify(answer.error).slice(0, 500))
     else if (id !== undefined) send({ id, result: answer?.data ?? null }, replacer)
   } catch (error) {
@@ -297,16 +298,23 @@ const isTool = (tool) => isText(tool?.name) && isText(tool.description) && tool.
 const manifest = () => (Array.isArray(shared.sidecar.manifest) ? shared.sidecar.manifest.filter(isTool) : [])
 
 function noteSession(info) {
-  const parent = info.parentID ?? null
   const title = String(info.title ?? "")
-  const helper = title.startsWith(HELPER) || Boolean(shared.sessions.get(info.id)?.helper)
-  const about = { child: Boolean(parent) || helper, parent, untitled: title.startsWith(UNTITLED), helper }
-  return keep(shared.sessions, info.id, about, MAX_SESSIONS)
+  const told = { parent: info.parentID ?? null, untitled: title.startsWith(UNTITLED), titled: HELPER_TITLE.test(title) }
+  return keepSession(info.id, told)
 }
 
-// A session is a helper's by its title, or by its agent should it be called otherwise.
+// A session is a helper's by our title or our agent, until a prompt goes to another agent: then somebody talks in it.
 function noteAgent(session, agent) {
-  if (agent === HELPER) keep(shared.sessions, session, { child: true, parent: null, helper: true }, MAX_SESSIONS)
+  if (agent === HELPER) return keepSession(session, { asked: true })
+  if (shared.sessions.has(session)) return keepSession(session, { talked: true })
+}
+
+function keepSession(session, more) {
+  const unknown = { parent: null, untitled: false, titled: false, asked: false, talked: false }
+  const about = { ...unknown, ...shared.sessions.get(session), ...more }
+  about.helper = !about.talked && (about.titled || about.asked)
+  about.child = Boolean(about.parent) || about.helper
+  return keep(shared.sessions, session, about, MAX_SESSIONS)
 }
 
 // Sub-agents and our own helper sessions are children; a session OpenCode tells nothing about counts as a root.
@@ -320,13 +328,13 @@ async function sessionOf(instance, session) {
 const lineage = ({ child, parent }) => (child ? { child: true, parent } : {})
 
 async function onPrompt(instance, { session, message, agent, text, parts }) {
-  noteAgent(session, agent)
   shared.compacting.delete(session)
   shared.overdue.delete(session)
   const command = shared.commands.get(session)
   shared.commands.delete(session)
   const typed = command && parts.some((part) => part.text === command.text) ? { typed: command.typed } : {}
-  const about = await sessionOf(instance, session)
+  const found = await sessionOf(instance, session)
+  const about = noteAgent(session, agent) ?? found
   if (about.helper) return
   const params = { directory: instance.directory, session, message, agent, text, parts, ...typed, ...lineage(about) }
   const answer = await request("chat.message", params)
@@ -413,26 +421,20 @@ async function callTool(instance, name, args, { session, message, agent, call, s
   return { output: shared.sidecar?.unavailable ?? UNAVAILABLE, title: "", metadata: {} }
 }
 
-// Attachments travel as data: addresses, up to the size that Python keeps, and as long as it takes them off our hands;
-// larger ones are cut to their media type.
+// Attachments travel as data: addresses, up to the size that Python keeps, and as long as it takes them off our hands.
+// A file that does not is told without one, and marked, since an empty file has an address too; of other texts that are
+// addresses the media type is told.
 const isAddress = (value) => isText(value) && value.length > SMALL_ADDRESS_CHARS && value.startsWith("data:")
 
-function slim(instance, budget = budgetFor(instance)) {
+function slim(instance) {
+  const budget = budgetFor(instance)
+  const isCut = (value) => isAddress(value) && !budget.fits(value)
   return (_key, value) => {
-    if (!isAddress(value)) return value
-    if (!budget.fits(value)) return value.slice(0, 200).replace(/,.*$/s, ",")
-    budget.left -= value.length
+    if (value?.type === "file" && isCut(value.url)) return { ...value, url: null, cut: true }
+    if (isCut(value)) return value.slice(0, 200).replace(/,.*$/s, ",")
+    if (isAddress(value)) budget.left -= value.length
     return value
   }
-}
-
-// A file that Python may have kept is left out of a history where it does not fit, lest it be replaced by less.
-function slimHistory(instance) {
-  const budget = budgetFor(instance)
-  const cut = slim(instance, budget)
-  const known = instance.attachment_chars ?? Infinity
-  const isMissed = ({ url }) => isAddress(url) && url.length <= known && !budget.fits(url)
-  return (key, value) => (value?.type === "file" && isMissed(value) ? null : cut(key, value))
 }
 
 function budgetFor(instance) {
@@ -444,7 +446,7 @@ function budgetFor(instance) {
 
 function forward(instance, type, properties, session) {
   if (type.startsWith("session.") && properties.info?.id) noteSession(properties.info)
-  else if (type === "message.updated") noteAgent(session, properties.info?.agent)
+  else if (type === "message.updated" && properties.info?.role === "user") noteAgent(session, properties.info.agent)
   if (["session.compacted", "session.compaction.ended"].includes(type)) {
     for (const map of [shared.snapshots, shared.misses, shared.compacting]) map.delete(session)
   }
@@ -547,8 +549,11 @@ function newHelper({ system, schema, max_output_tokens: limit }, stop) {
   return helper
 }
 
+const helperTitle = (feature) =>
+  `${HELPER} ${/^[a-z0-9_]{1,40}$/.test(feature) ? feature : "question"} ${crypto.randomUUID().replaceAll("-", "")}`
+
 async function openHelper({ client, query }, { feature, parent }) {
-  const title = `${HELPER} (temporary): ${feature ?? "question"}`
+  const title = helperTitle(feature)
   const open = (more) => client.session.create({ body: { title, ...more }, query })
   let answer = parent ? await open({ parentID: parent }) : null
   if (!answer?.data) answer = await open({})
@@ -566,7 +571,7 @@ async function closeHelper(instance, id, helper, running) {
     if (isOpen()) await within(MAX_CLEAN_UP_MS, instance.client.session.abort(at))
     if (isOpen()) await within(MAX_CLEAN_UP_MS, helper.answer)
   }
-  if (isOpen()) await within(MAX_CLEAN_UP_MS, instance.client.session.delete(at))
+  if (isOpen() && !shared.sessions.get(id)?.talked) await within(MAX_CLEAN_UP_MS, instance.client.session.delete(at))
   shared.helpers.delete(id)
 }
 
@@ -594,12 +599,20 @@ function described({ data, error }, { turns, retries }) {
   }
 }
 
-// Only what calls itself ours is ever deleted, and nothing that is under way here.
+// Only what is ours beyond doubt is ever deleted: it has our title, no message that is not our agent's, and no session
+// below it; and nothing that is under way here.
 async function discard({ client, query }, { session }) {
   const at = { path: { id: session }, query }
   const { data } = await client.session.get(at)
-  if (!data?.title?.startsWith(HELPER) || shared.helpers.has(session)) return { error: "not a stray session of ours" }
-  return client.session.delete(at)
+  const isBusy = () => shared.helpers.has(session) || shared.sessions.get(session)?.talked // a prompt is no message yet
+  const isStray = HELPER_TITLE.test(data?.title ?? "") && (await isUntouched(client, at)) && !isBusy()
+  return isStray ? client.session.delete(at) : { error: "not a stray session of ours" }
+}
+
+async function isUntouched(client, at) {
+  const [messages, below] = await Promise.all([client.session.messages(at), client.session.children(at)])
+  const isOurs = ({ info }) => (info?.agent ?? info?.mode) === HELPER
+  return Array.isArray(messages.data) && messages.data.every(isOurs) && below.data?.length === 0
 }
 
 function noteStatus({ sessionID, status }) {

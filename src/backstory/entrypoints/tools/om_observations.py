@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from backstory.adapters.blocking import run_blocking
 from backstory.adapters.tokens import token_counter
 from backstory.domain.context_block import quote
 from backstory.domain.observation import ObservationPolicy
@@ -27,7 +28,7 @@ async def om_observations(arguments: SessionArguments, call: Call) -> Answer:
     log = await observation_lookup(call).log(call.viewer, arguments.session_id)
     if not log.text:
         return Answer(text=NONE_STORED, title="no observations")
-    return Answer(text="\n\n".join(_blocks(log)), title="observations")
+    return Answer(text=await run_blocking(lambda: "\n\n".join(_blocks(log))), title="observations")
 
 
 def observation_lookup(call: Call) -> ObservationLookup:
@@ -37,7 +38,7 @@ def observation_lookup(call: Call) -> ObservationLookup:
         message_tokens=settings.observation.message_tokens, observation_tokens=settings.reflection.observation_tokens
     )
     observing = Observing(call.app.text_model, policy=policy, tokens=token_counter(exact=True))
-    return ObservationLookup(backend.digests, backend.conversations, observing)
+    return ObservationLookup(backend.digests, backend.conversations, observing, aside=run_blocking)
 
 
 def quoted_lines(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from backstory.adapters.blocking import run_blocking
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
 from backstory.services.tree_lookup import NO_TREE, TreeLookup
 
@@ -23,7 +24,7 @@ async def search_memory_tree(arguments: SearchMemoryTreeArguments, call: Call) -
     session = call.viewer.session
     if session is None:
         return Answer(text=NO_TREE, title="no tree")
-    lookup = TreeLookup(call.app.backend.digests, call.app.backend.conversations)
+    lookup = TreeLookup(call.app.backend.digests, call.app.backend.conversations, aside=run_blocking)
     if arguments.query is not None:
         text = await lookup.find(session, arguments.query, within=arguments.node_id)
         return Answer(text=text, title=arguments.query[:60])

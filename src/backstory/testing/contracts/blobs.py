@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from backstory.domain.blob import Blob, content_of, hash_of, make_blob
@@ -99,3 +100,65 @@ async def of_a_part_told_twice_at_once_the_last_counts(make: MakeBackend) -> Non
     await store.put_messages([first, last], blobs=[LOG, PICTURE])
     assert await store.messages(S1) == [last]
     assert await store.blob(LOG.hash) is None
+
+
+@check
+async def what_one_part_lets_go_of_another_of_the_same_call_may_take_up(make: MakeBackend) -> None:
+    store = make().conversations
+    await store.put_messages([_message(M1, _part("p1", LOG))], blobs=[LOG])
+    told = [_message(M1, _part("p1", PICTURE)), _message(M2, _part("p2", LOG))]
+    await store.put_messages(told, blobs=[PICTURE, LOG])
+    assert await store.messages(S1) == told
+    assert (await store.blob(LOG.hash), await store.blob(PICTURE.hash)) == (LOG, PICTURE)
+
+
+def _file(url: str | None, *blobs: Blob, mime: str = "image/png") -> Part:
+    refs = tuple(blob.ref(mime) for blob in blobs)
+    return Part(id=PartId("p1"), kind="file", detail=json.dumps({"mime": mime, "url": url}), blobs=refs)
+
+
+HEAD = "data:image/png;base64,"
+WITH_DATA = _file(f"{HEAD}[blob {PICTURE.hash}]", PICTURE)
+
+
+@check
+async def a_file_whose_data_is_not_told_again_stays(make: MakeBackend) -> None:
+    store = make().conversations
+    await store.put_messages([_message(M1, WITH_DATA)], blobs=[PICTURE])
+    for url in (None, HEAD, f"{HEAD}[left out: 4,000,000 bytes]"):
+        await store.put_part(_file(url), message=M1, session=S1)
+        await store.put_messages([_message(M1, _file(url)), _message(M2)])
+        assert await store.find_messages([M1]) == [_message(M1, WITH_DATA)]
+        assert await store.blob(PICTURE.hash) == PICTURE
+
+
+@check
+async def a_file_told_with_and_without_its_data_at_once_has_it(make: MakeBackend) -> None:
+    store = make().conversations
+    await store.put_messages([_message(M1, WITH_DATA), _message(M1, _file(HEAD))], blobs=[PICTURE])
+    assert await store.messages(S1) == [_message(M1, WITH_DATA)]
+    assert await store.blob(PICTURE.hash) == PICTURE
+
+
+@check
+async def a_file_that_a_tool_gave_stays_beside_what_is_told_anew(make: MakeBackend) -> None:
+    def tool(url: str, status: str, *blobs: Blob) -> Part:
+        detail = {"status": status, "attachments": [{"id": "a1", "mime": "image/png", "url": url}]}
+        refs = tuple(blob.ref("image/png") for blob in blobs)
+        return Part(id=PartId("p1"), kind="tool", tool="read", detail=json.dumps(detail), blobs=refs)
+
+    store = make().conversations
+    data = f"{HEAD}[blob {PICTURE.hash}]"
+    await store.put_part(tool(data, "running", PICTURE), message=M1, session=S1, blobs=[PICTURE])
+    await store.put_messages([_message(M1, tool(HEAD, "completed"))])
+    assert await store.messages(S1) == [_message(M1, tool(data, "completed", PICTURE))]
+
+
+@check
+async def another_file_or_another_address_takes_the_place_of_one(make: MakeBackend) -> None:
+    for other in (_file("https://example.org/a.png"), _file("data:text/plain;base64,", mime="text/plain")):
+        store = make().conversations
+        await store.put_messages([_message(M1, WITH_DATA)], blobs=[PICTURE])
+        await store.put_part(other, message=M1, session=S1)
+        assert await store.messages(S1) == [_message(M1, other)]
+        assert await store.blob(PICTURE.hash) is None

@@ -132,3 +132,36 @@ async def messages_are_counted_and_named_in_their_order(make: MakeBackend) -> No
         OLD: MessageCount(messages=3, removed=1, first_at=START, last_at=START + 2 * DAY),
         NEW: MessageCount(messages=2, removed=0, first_at=START + 3 * DAY, last_at=START + 20 * DAY),
     }
+
+
+@check
+async def what_was_removed_for_good_does_not_come_back_when_it_is_told_again(make: MakeBackend) -> None:
+    store = (await _filled(make)).conversations
+    await store.prune(START + 10 * DAY, limit=100)
+    old = _message("m2", OLD, days=1, text="deploys go out on Tuesdays", blobs=True)
+    older = _message("m0", NEW, days=-3, text="a word of long ago, told late")
+    young = _message("m6", NEW, days=4, text="what was never removed, as it was never told")
+    await store.put_messages([old, older, young], blobs=[SHARED, OWN])
+    assert [message.id for message in await store.messages(NEW)] == ["m6", "m5"]
+    assert await store.messages(OLD) == []
+    assert await store.blob(OWN.hash) is None
+    await store.put_messages([old], blobs=[SHARED, OWN])
+    assert await store.count_messages() == 2
+
+
+@check
+async def what_is_kept_is_brought_up_to_date_though_older_was_removed(make: MakeBackend) -> None:
+    store = (await _filled(make)).conversations
+    await store.prune(START + 10 * DAY, limit=2)
+    later = replace(_message("m3", OLD, days=2, text="the harbour froze"), model="m")
+    twin = replace(later, id=MessageId("twin"), parts=(), created_at=START + DAY)
+    await store.put_messages([later, twin])
+    assert await store.messages(OLD) == [later]
+
+
+@check
+async def where_nothing_was_removed_a_message_of_any_age_is_taken(make: MakeBackend) -> None:
+    store = (await _filled(make)).conversations
+    await store.prune(START - DAY, limit=100)
+    await store.put_messages([_message("m0", OLD, days=-90, text="an early word")])
+    assert await store.count_messages() == 6

@@ -29,6 +29,7 @@ class InMemoryConversations:
         self._blobs: dict[BlobHash, Blob] = {}
         self._blocks: dict[MessageId, FrozenBlock] = {}
         self._snapshots: dict[SessionId, FrozenSnapshot] = {}
+        self._removed_up_to: datetime | None = None
 
     async def put_session(self, session: Session) -> None:
         known = self._sessions.get(session.id)
@@ -53,10 +54,24 @@ class InMemoryConversations:
         return meant[:limit]
 
     async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
-        self._keep([part for message in messages for part in message.parts], blobs)
-        for message in messages:
-            self._put_message(message)
+        young = [message for message in messages if not self._is_pruned(message)]
+        parts = self._with_files([part for message in young for part in message.parts])
+        self._keep(parts, blobs)
+        told = iter(parts)
+        for message in young:
+            self._put_message(replace(message, parts=tuple(next(told) for _ in message.parts)))
         self._drop_lone_blobs()
+
+    def _is_pruned(self, message: Message) -> bool:
+        """Whether a message was removed for good, and the host tells it once more."""
+        up_to = self._removed_up_to
+        return up_to is not None and message.created_at <= up_to and message.id not in self._messages
+
+    def _with_files(self, parts: Sequence[Part]) -> list[Part]:
+        """The parts with the files that they do not tell again."""
+        from backstory.domain.excerpt import keep_files
+
+        return keep_files(parts, {part.id: self._parts[part.id][2] for part in parts if part.id in self._parts})
 
     def _put_message(self, message: Message) -> None:
         known = self._messages.get(message.id)
@@ -74,6 +89,7 @@ class InMemoryConversations:
             self._parts[part.id] = (message.id, message.session, part)
 
     async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
+        (part,) = self._with_files([part])
         self._keep([part], blobs)
         self._parts[part.id] = (message, session, part)
         self._drop_lone_blobs()
@@ -81,7 +97,7 @@ class InMemoryConversations:
     def _keep(self, parts: Sequence[Part], blobs: Sequence[Blob]) -> None:
         """Add contents, once each. Raises InputError, and adds none, when one that a part refers to is missing."""
         known = self._blobs | {blob.hash: blob for blob in blobs}
-        for part in parts:
+        for part in {part.id: part for part in parts}.values():  # told twice at once, the last counts
             for ref in part.blobs:
                 if ref.hash not in known:
                     message = f"part {part.id} refers to blob {ref.hash}, which is neither given nor kept"
@@ -154,14 +170,17 @@ class InMemoryConversations:
     async def expired(self, before: datetime) -> Pruned:
         copy = InMemoryConversations()
         for name, value in vars(self).items():
-            setattr(copy, name, dict(value))
+            setattr(copy, name, dict(value) if isinstance(value, dict) else value)
         return await copy.prune(before, limit=len(self._messages) + 1)
 
     async def prune(self, before: datetime, *, limit: int) -> Pruned:
         """Passages are cut at each search, so none is counted."""
         sizes = self._sizes()
         old = [message for message in self._messages.values() if message.created_at < before]
-        gone = {message.id for message in sorted(old, key=lambda message: (message.created_at, message.id))[:limit]}
+        oldest = sorted(old, key=lambda message: (message.created_at, message.id))[:limit]
+        gone = {message.id for message in oldest}
+        if oldest:
+            self._removed_up_to = max(oldest[-1].created_at, self._removed_up_to or oldest[-1].created_at)
         self._messages = {name: message for name, message in self._messages.items() if name not in gone}
         self._parts = {name: told for name, told in self._parts.items() if told[0] not in gone}
         self._blocks = {name: block for name, block in self._blocks.items() if name not in gone}

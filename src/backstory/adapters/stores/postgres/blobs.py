@@ -13,7 +13,7 @@ import psycopg
 
 from backstory.adapters.stores.postgres.storable import storable
 from backstory.adapters.stores.postgres.tenancy import TENANT
-from backstory.adapters.stores.sqlite.blobs import blob_from_row, missing_blob
+from backstory.adapters.stores.sqlite.blobs import blob_from_row, last_told, missing_blob
 from backstory.domain.conversation import BlobHash, BlobRef, Part
 from backstory.domain.ids import PartId
 
@@ -25,7 +25,7 @@ _Raw = psycopg.Connection[Any]  # Any: rows hold whatever a statement selects
 
 def put_blobs(raw: _Raw, blobs: Sequence[Blob], parts: Sequence[Part]) -> None:
     """Keep the contents that parts refer to; what is kept already is not sent again."""
-    wanted = {ref.hash for part in _last(parts).values() for ref in part.blobs}
+    wanted = {ref.hash for part in last_told(parts) for ref in part.blobs}
     missing = wanted - _kept(raw, list(wanted)) if wanted else wanted
     for blob in blobs:
         if blob.hash in missing:
@@ -37,8 +37,8 @@ def put_blobs(raw: _Raw, blobs: Sequence[Blob], parts: Sequence[Part]) -> None:
 
 def refer(raw: _Raw, parts: Sequence[Part]) -> None:
     """Let parts refer to their blobs, and to no others. Raises InputError for one that is not kept."""
-    last = _last(parts)
-    wanted = [(part, position, ref) for part in last.values() for position, ref in enumerate(part.blobs)]
+    last = last_told(parts)
+    wanted = [(part, position, ref) for part in last for position, ref in enumerate(part.blobs)]
     kept = _kept(raw, [ref.hash for _, _, ref in wanted]) if wanted else set()
     for part, _, ref in wanted:
         if ref.hash not in kept:
@@ -54,7 +54,7 @@ def refer(raw: _Raw, parts: Sequence[Part]) -> None:
         f"DELETE FROM part_blobs r WHERE tenant = {TENANT} AND part = ANY(%s) AND NOT EXISTS "
         "(SELECT 1 FROM unnest(%s::text[], %s::text[]) AS wanted (part, hash) "
         "WHERE wanted.part = r.part AND wanted.hash = r.hash)",
-        (list(storable(*last)), [row[0] for row in rows], [row[2] for row in rows]),
+        (list(storable(*(part.id for part in last))), [row[0] for row in rows], [row[2] for row in rows]),
     )
 
 
@@ -78,9 +78,19 @@ def refs_of_messages(raw: _Raw, messages: Sequence[str]) -> defaultdict[str, tup
     return refs
 
 
-def _last(parts: Sequence[Part]) -> dict[PartId, Part]:
-    """What counts of parts that are told twice at once."""
-    return {part.id: part for part in parts}
+def parts_with_blobs(raw: _Raw, parts: Sequence[PartId]) -> dict[PartId, Part]:
+    """Those of the parts that refer to blobs, as they are kept: kind, detail and references only."""
+    statement = (
+        "SELECT p.id, p.kind, p.detail, r.hash, r.size, r.media_type FROM parts p "
+        "JOIN part_blobs r ON r.tenant = p.tenant AND r.part = p.id "
+        f"WHERE p.tenant = {TENANT} AND p.id = ANY(%s) ORDER BY p.id, r.position"
+    )
+    found: dict[PartId, Part] = {}
+    for name, kind, detail, content, size, media_type in raw.execute(statement, (list(storable(*parts)),)):
+        ref = BlobRef(hash=BlobHash(content), size=size, media_type=media_type)
+        known = found.get(name)
+        found[name] = Part(id=name, kind=kind, detail=detail, blobs=(ref,) if known is None else (*known.blobs, ref))
+    return found
 
 
 def _kept(raw: _Raw, names: Sequence[BlobHash]) -> set[BlobHash]:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from backstory.adapters.stores.postgres.blobs import put_blobs, read_blob, refer, refs_of_messages
+from backstory.adapters.stores.postgres.blobs import (
+    parts_with_blobs,
+    put_blobs,
+    read_blob,
+    refer,
+    refs_of_messages,
+)
 from backstory.adapters.stores.postgres.connection import Connection
 from backstory.adapters.stores.postgres.frozen_texts import PostgresFrozenTexts
 from backstory.adapters.stores.postgres.passages import index_told, lock_evidence, unindex
@@ -71,24 +77,30 @@ class PostgresConversations(PostgresFrozenTexts):
 
         def work(raw: _Raw) -> None:
             lock_evidence(raw)
-            put_blobs(raw, blobs, [part for message in messages for part in message.parts])
-            _put_messages(raw, messages)
-            _put_parts(raw, [(part, m.id, m.session) for m in messages for part in m.parts])
+            young = _without_pruned(raw, messages)
+            if not young:
+                return
+            parts = _keep_files(raw, [part for message in young for part in message.parts])
+            put_blobs(raw, blobs, parts)
+            _put_messages(raw, young)
+            owners = [(m.id, m.session) for m in young for _ in m.parts]
+            _put_parts(raw, [(part, *owner) for part, owner in zip(parts, owners, strict=True)])
             index_told(
                 raw,
-                parts=storable(*(part.id for m in messages for part in m.parts)),
-                messages=storable(*(m.id for m in messages)),
+                parts=storable(*(part.id for part in parts)),
+                messages=storable(*(m.id for m in young)),
                 limits=self._limits,
             )
-            unindex(raw, "message", storable(*(m.id for m in messages if m.removed_at is not None)))
+            unindex(raw, "message", storable(*(m.id for m in young if m.removed_at is not None)))
 
         await self._write(work)
 
     async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: _Raw) -> None:
             lock_evidence(raw)
-            put_blobs(raw, blobs, [part])
-            _put_parts(raw, [(part, message, session)])
+            parts = _keep_files(raw, [part])
+            put_blobs(raw, blobs, parts)
+            _put_parts(raw, [(parts[0], message, session)])
             index_told(raw, parts=storable(part.id), messages=(), limits=self._limits)
 
         await self._write(work)
@@ -179,6 +191,20 @@ class PostgresConversations(PostgresFrozenTexts):
         from backstory.adapters.stores.postgres.retention import prune
 
         return await self._write(lambda raw: prune(raw, to_us(before), limit))
+
+
+def _without_pruned(raw: _Raw, messages: Sequence[Message]) -> Sequence[Message]:
+    from backstory.adapters.stores.postgres.retention import without_pruned
+
+    return without_pruned(raw, messages)
+
+
+def _keep_files(raw: _Raw, parts: Sequence[Part]) -> list[Part]:
+    """The parts with the files that they do not tell again."""
+    from backstory.domain.excerpt import keep_files, may_lack_files
+
+    lacking = [part.id for part in parts if may_lack_files(part)]
+    return keep_files(parts, parts_with_blobs(raw, lacking) if lacking else {})
 
 
 def _put_messages(raw: _Raw, messages: Sequence[Message]) -> None:

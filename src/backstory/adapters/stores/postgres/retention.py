@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
 
+from backstory.adapters.stores.postgres.looking import LONG
 from backstory.adapters.stores.postgres.passages import lock_evidence, unindex
+from backstory.adapters.stores.postgres.storable import storable
 from backstory.adapters.stores.postgres.tenancy import TENANT
+from backstory.adapters.stores.sqlite.rows import to_us
+from backstory.domain.conversation import Message
 from backstory.ports.conversation import Pruned
 
 _Raw = psycopg.Connection[Any]  # Any: rows hold whatever a statement selects
@@ -22,15 +26,22 @@ _LONE_BLOCKS = (
     f"SELECT b.message FROM recall_blocks b WHERE b.tenant = {TENANT} AND b.created_us < %(before)s "
     "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = b.tenant AND m.id = b.message)"
 )
-_PARTS = f"SELECT id FROM parts WHERE tenant = {TENANT} AND (message IN ({_OLD}) OR session IN ({_OLD_SESSIONS}))"
+# Joins throughout: a list of all old messages is too long to be looked up in memory, and is walked for every row then.
+_PARTS = (
+    f"SELECT id FROM parts WHERE tenant = {TENANT} AND message IN ({_OLD}) "
+    f"UNION SELECT id FROM parts WHERE tenant = {TENANT} AND session IN ({_OLD_SESSIONS})"
+)
 _BLOBS = (
-    f"SELECT b.size FROM blobs b WHERE b.tenant = {TENANT} AND NOT EXISTS (SELECT 1 FROM part_blobs r "
-    f"WHERE r.tenant = b.tenant AND r.hash = b.hash AND r.part NOT IN ({_PARTS}))"
+    f"WITH doomed AS MATERIALIZED ({_PARTS}), needed AS MATERIALIZED ("
+    f"SELECT DISTINCT r.hash FROM part_blobs r LEFT JOIN doomed d ON d.id = r.part "
+    f"WHERE r.tenant = {TENANT} AND d.id IS NULL) "
+    f"SELECT b.size FROM blobs b LEFT JOIN needed n ON n.hash = b.hash WHERE b.tenant = {TENANT} AND n.hash IS NULL"
 )
 
 
 def expired(raw: _Raw, before_us: int) -> Pruned:
     """What ``prune`` removes in all."""
+    raw.execute(LONG)
 
     def count(rows: str, what: str = "count(*)") -> int:
         row = raw.execute(f"SELECT {what} FROM ({rows}) counted", {"before": before_us}).fetchone()
@@ -56,7 +67,10 @@ def prune(raw: _Raw, before_us: int, limit: int) -> Pruned:
     """Remove the oldest messages, at most ``limit``; what is left behind by all, once none is left."""
     lock_evidence(raw)
     given = {"before": before_us, "limit": limit}
-    messages = [name for (name,) in raw.execute(f"{_OLD} ORDER BY created_us, id LIMIT %(limit)s", given).fetchall()]
+    rows = raw.execute(f"{_OLD} ORDER BY created_us, id LIMIT %(limit)s", given).fetchall()
+    messages = [name for (name,) in rows]
+    if messages:
+        _note_removed(raw, messages[-1])
     referred = _blobs_of(raw, "p.message = ANY(%(messages)s)", {"messages": messages})
     removed = _remove_messages(raw, messages) if messages else Pruned()
     if len(messages) < limit:
@@ -66,6 +80,28 @@ def prune(raw: _Raw, before_us: int, limit: int) -> Pruned:
     kept = {name for (name,) in raw.execute(statement, (list(referred),))}
     gone = [size for name, size in referred.items() if name not in kept]
     return removed + Pruned(blobs=len(gone), blob_bytes=sum(gone))
+
+
+def without_pruned(raw: _Raw, messages: Sequence[Message]) -> Sequence[Message]:
+    """As in SQLite: without those that were removed for good. Its caller holds ``lock_evidence``."""
+    statement = f"SELECT removed_up_to_us FROM passage_statistics WHERE tenant = {TENANT}"
+    (removed_us,) = raw.execute(statement).fetchone() or (None,)
+    if removed_us is None:
+        return messages
+    old = [message.id for message in messages if to_us(message.created_at) <= removed_us]
+    statement = f"SELECT id FROM messages WHERE tenant = {TENANT} AND id = ANY(%s)"
+    kept = {name for (name,) in raw.execute(statement, (list(storable(*old)),))} if old else set()
+    gone = {name for name in old if storable(name)[0] not in kept}
+    return [message for message in messages if message.id not in gone]
+
+
+def _note_removed(raw: _Raw, youngest: str) -> None:
+    """Keep in mind up to when messages were removed; the youngest is still there."""
+    raw.execute(
+        "UPDATE passage_statistics s SET removed_up_to_us = greatest(s.removed_up_to_us, m.created_us) "
+        f"FROM messages m WHERE s.tenant = {TENANT} AND m.tenant = s.tenant AND m.id = %s",
+        (youngest,),
+    )
 
 
 def _blobs_of(raw: _Raw, condition: str, given: Mapping[str, object]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from backstory.adapters.stores.sqlite.verified_evidence import (
     is_message_read,
     is_shown,
     is_time,
+    sampled_blobs,
 )
 from backstory.domain.conversation import Part, Role
 from backstory.domain.evidence_passages import indexed_text, passages_of
@@ -22,7 +23,7 @@ from backstory.domain.text import ANALYSER_VERSION, analyse
 from backstory.ports.upkeep import Invariant, Severity
 
 _SESSIONS_SAMPLED = 20  # the latest ones, without ``full``
-_BLOBS_SAMPLED = 20  # of up to a megabyte each
+_BLOBS_AT_ONCE = 8  # of up to a megabyte each
 _MOST_PASSAGES = 5000  # whose every term is counted without ``full``
 
 HIDDEN = f"SELECT id FROM memories WHERE tenant = {TENANT} AND (state = 'deleted' OR sensitivity <> 'normal')"
@@ -47,6 +48,12 @@ WRONG_TERMS = (
 MISSING_BLOBS = (
     f"SELECT DISTINCT part, hash FROM part_blobs r WHERE tenant = {TENANT} "
     "AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.tenant = r.tenant AND b.hash = r.hash)"
+)
+_BLOB_SIZES = (
+    "SELECT b.hash, octet_length(b.packed) FROM blobs b LEFT JOIN (SELECT r.hash, max(m.created_us) AS told_us "
+    "FROM part_blobs r JOIN parts p ON p.tenant = r.tenant AND p.id = r.part "
+    f"JOIN messages m ON m.tenant = p.tenant AND m.id = p.message WHERE r.tenant = {TENANT} GROUP BY r.hash) told "
+    f"ON told.hash = b.hash WHERE b.tenant = {TENANT} ORDER BY told.told_us DESC NULLS LAST, b.hash"
 )
 LONE_BLOBS = (
     f"SELECT hash FROM blobs b WHERE tenant = {TENANT} "
@@ -83,10 +90,11 @@ def _evidence(look: Look) -> Iterator[str]:
 def _blobs(look: Look) -> Iterator[str]:
     for part, name in look.raw.execute(MISSING_BLOBS).fetchall():
         yield f"part {part}: its blob {name} is missing"
-    some = "" if look.full else f"LIMIT {_BLOBS_SAMPLED}"
-    statement = f"SELECT hash, size, packing, packed FROM blobs WHERE tenant = {TENANT} {some}"
-    for rows in rows_of(look.raw, statement, at_once=8):
-        for row in rows:
+    sizes = look.raw.execute(_BLOB_SIZES).fetchall()
+    names = [name for name, _ in sizes] if look.full else sampled_blobs(sizes)
+    statement = f"SELECT hash, size, packing, packed FROM blobs WHERE tenant = {TENANT} AND hash = ANY(%s)"
+    for start in range(0, len(names), _BLOBS_AT_ONCE):
+        for row in look.raw.execute(statement, (names[start : start + _BLOBS_AT_ONCE],)):
             if trouble := blob_trouble(row):
                 yield trouble
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from backstory.adapters.stores.sqlite.rows import dump
 from backstory.domain.conversation import BlobHash, BlobRef, Part
+from backstory.domain.ids import PartId
 from backstory.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def put_blobs(raw: sqlite3.Connection, blobs: Sequence[Blob], parts: Sequence[Part]) -> None:
     """Keep the contents that parts refer to; what is kept already is not written again."""
-    wanted = {ref.hash for part in parts for ref in part.blobs}
+    wanted = {ref.hash for part in last_told(parts) for ref in part.blobs}
     for blob in blobs:
         if blob.hash in wanted and not is_kept(raw, blob.hash):
             raw.execute(
@@ -26,22 +27,43 @@ def put_blobs(raw: sqlite3.Connection, blobs: Sequence[Blob], parts: Sequence[Pa
             )
 
 
-def refer(raw: sqlite3.Connection, part: Part) -> None:
-    """Let a part refer to its blobs, and to no others. Raises InputError for one that is not kept."""
-    for position, ref in enumerate(part.blobs):
-        if not is_kept(raw, ref.hash):
-            raise missing_blob(part, ref)
-        raw.execute(
-            "INSERT INTO part_blobs (part, position, hash, size, media_type) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
-            "(part, hash) DO UPDATE SET position = excluded.position, media_type = excluded.media_type",
-            (part.id, position, ref.hash, ref.size, ref.media_type),
-        )
-    if not part.blobs:
-        raw.execute("DELETE FROM part_blobs WHERE part = ?", (part.id,))
-        return
-    kept = dump([ref.hash for ref in part.blobs])
+def refer(raw: sqlite3.Connection, parts: Sequence[Part]) -> None:
+    """Let parts refer to their blobs, and to no others. Raises InputError for one that is not kept.
+
+    The old references go last: what one part lets go of, another may take up.
+    """
+    last = last_told(parts)
+    for part in last:
+        for position, ref in enumerate(part.blobs):
+            if not is_kept(raw, ref.hash):
+                raise missing_blob(part, ref)
+            raw.execute(
+                "INSERT INTO part_blobs (part, position, hash, size, media_type) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
+                "(part, hash) DO UPDATE SET position = excluded.position, media_type = excluded.media_type",
+                (part.id, position, ref.hash, ref.size, ref.media_type),
+            )
     statement = "DELETE FROM part_blobs WHERE part = ? AND hash NOT IN (SELECT value FROM json_each(?))"
-    raw.execute(statement, (part.id, kept))
+    for part in last:
+        raw.execute(statement, (part.id, dump([ref.hash for ref in part.blobs])))
+
+
+def parts_with_blobs(raw: sqlite3.Connection, parts: Sequence[PartId]) -> dict[PartId, Part]:
+    """Those of the parts that refer to blobs, as they are kept: kind, detail and references only."""
+    statement = (
+        "SELECT p.kind, p.detail, r.hash, r.size, r.media_type FROM part_blobs r JOIN parts p ON p.id = r.part "
+        "WHERE r.part = ? ORDER BY r.position"
+    )
+    found: dict[PartId, Part] = {}
+    for name in dict.fromkeys(parts):
+        if rows := raw.execute(statement, (name,)).fetchall():
+            refs = tuple(BlobRef(hash=BlobHash(row[2]), size=row[3], media_type=row[4]) for row in rows)
+            found[name] = Part(id=name, kind=rows[0][0], detail=rows[0][1], blobs=refs)
+    return found
+
+
+def last_told(parts: Sequence[Part]) -> list[Part]:
+    """What counts of parts that are told twice at once."""
+    return list({part.id: part for part in parts}.values())
 
 
 def missing_blob(part: Part, ref: BlobRef) -> InputError:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from backstory.adapters.stores.sqlite.blobs import put_blobs, read_blob, refer, refs_of_message
+from backstory.adapters.stores.sqlite.blobs import (
+    parts_with_blobs,
+    put_blobs,
+    read_blob,
+    refer,
+    refs_of_message,
+)
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.frozen_texts import SqliteFrozenTexts
 from backstory.adapters.stores.sqlite.passages import index_message, index_part, unindex
@@ -60,16 +67,22 @@ class SqliteConversations(SqliteFrozenTexts):
 
     async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: sqlite3.Connection) -> None:
-            put_blobs(raw, blobs, [part for message in messages for part in message.parts])
-            for message in messages:
-                _put_message(raw, message, self._limits)
+            young = _without_pruned(raw, messages)
+            parts = _keep_files(raw, [part for message in young for part in message.parts])
+            put_blobs(raw, blobs, parts)
+            told = iter(parts)
+            for message in young:
+                _put_message(raw, replace(message, parts=tuple(next(told) for _ in message.parts)), self._limits)
+            refer(raw, parts)
 
         await self._connection.write(work)
 
     async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: sqlite3.Connection) -> None:
-            put_blobs(raw, blobs, [part])
-            _put_part(raw, part, message, session)
+            parts = _keep_files(raw, [part])
+            put_blobs(raw, blobs, parts)
+            _put_part(raw, parts[0], message, session)
+            refer(raw, parts)
             index_part(raw, part.id, self._limits)
 
         await self._connection.write(work)
@@ -149,6 +162,19 @@ class SqliteConversations(SqliteFrozenTexts):
         return await self._connection.write(lambda raw: prune(raw, to_us(before), limit))
 
 
+def _without_pruned(raw: sqlite3.Connection, messages: Sequence[Message]) -> Sequence[Message]:
+    from backstory.adapters.stores.sqlite.retention import without_pruned
+
+    return without_pruned(raw, messages)
+
+
+def _keep_files(raw: sqlite3.Connection, parts: Sequence[Part]) -> list[Part]:
+    """The parts with the files that they do not tell again."""
+    from backstory.domain.excerpt import keep_files, may_lack_files
+
+    return keep_files(parts, parts_with_blobs(raw, [part.id for part in parts if may_lack_files(part)]))
+
+
 def _put_message(raw: sqlite3.Connection, message: Message, limits: PassageLimits) -> None:
     raw.execute(
         f"INSERT INTO messages ({_MESSAGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
@@ -180,7 +206,6 @@ def _put_part(raw: sqlite3.Connection, part: Part, message: MessageId, session: 
         f"INSERT INTO parts ({_PART}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET {updates}",
         (part.id, message, session, part.kind, part.text, part.tool, int(part.synthetic), part.detail),
     )
-    refer(raw, part)
 
 
 def _parts_of(raw: sqlite3.Connection, messages: Sequence[str]) -> defaultdict[str, list[Part]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from backstory.adapters.stores.sqlite.blobs import is_kept
 from backstory.adapters.stores.sqlite.passages import unindex
-from backstory.adapters.stores.sqlite.rows import dump
-from backstory.domain.conversation import BlobHash
+from backstory.adapters.stores.sqlite.rows import dump, to_us
+from backstory.domain.conversation import BlobHash, Message
 from backstory.ports.conversation import Pruned
+
+_REMOVED_UP_TO = "messages_removed_up_to_us"  # in meta: when the youngest message was made that was removed
 
 _OLD_SESSIONS = (
     "SELECT s.id FROM sessions s WHERE s.updated_us < :before "
@@ -48,8 +50,11 @@ def expired(raw: sqlite3.Connection, before_us: int) -> Pruned:
 
 def prune(raw: sqlite3.Connection, before_us: int, limit: int) -> Pruned:
     """Remove the oldest messages, at most ``limit``; what is left behind by all, once none is left."""
-    statement = "SELECT id FROM messages WHERE created_us < ? ORDER BY created_us, id LIMIT ?"
-    messages = [name for (name,) in raw.execute(statement, (before_us, limit)).fetchall()]
+    statement = "SELECT id, created_us FROM messages WHERE created_us < ? ORDER BY created_us, id LIMIT ?"
+    rows = raw.execute(statement, (before_us, limit)).fetchall()
+    messages = [name for name, _ in rows]
+    if rows:
+        _note_removed(raw, up_to_us=rows[-1][1])
     given = {"before": before_us, "messages": dump(messages)}
     referred = _blobs_of(raw, "p.message IN (SELECT value FROM json_each(:messages))", given)
     removed = Pruned(messages=len(messages))
@@ -60,6 +65,29 @@ def prune(raw: sqlite3.Connection, before_us: int, limit: int) -> Pruned:
         removed += _remove_empty(raw, before_us)
     gone = [size for name, size in referred.items() if not is_kept(raw, name)]
     return removed + Pruned(blobs=len(gone), blob_bytes=sum(gone))
+
+
+def without_pruned(raw: sqlite3.Connection, messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages but for those that were removed for good, and that the host tells once more: what is not kept, and
+    no younger than the youngest that ``prune`` removed."""
+    row = raw.execute("SELECT value FROM meta WHERE name = ?", (_REMOVED_UP_TO,)).fetchone()
+    if row is None:
+        return messages
+    removed_us = int(row[0])
+    known = "SELECT 1 FROM messages WHERE id = ?"
+    return [
+        message
+        for message in messages
+        if to_us(message.created_at) > removed_us or raw.execute(known, (message.id,)).fetchone() is not None
+    ]
+
+
+def _note_removed(raw: sqlite3.Connection, *, up_to_us: int) -> None:
+    raw.execute(
+        "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET "
+        "value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))",
+        (_REMOVED_UP_TO, str(up_to_us)),
+    )
 
 
 def _blobs_of(raw: sqlite3.Connection, condition: str, given: Mapping[str, object]) -> dict[BlobHash, int]:
