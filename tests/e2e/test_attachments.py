@@ -22,6 +22,10 @@ PDF = "data:application/pdf;base64,"
 KEPT = "SELECT hash, size, media_type FROM part_blobs ORDER BY hash"
 
 
+def _pdf(size: int) -> bytes:
+    return b"%PDF-1.7\n" + random.Random(size).randbytes(size - 9)
+
+
 def _attach(server: Server, session: str, *contents: bytes) -> None:
     for content in contents:
         url = PDF + base64.b64encode(content).decode()
@@ -33,8 +37,7 @@ def test_a_file_is_kept_if_it_is_not_too_large_and_stays_when_the_session_is_rea
     fresh: Callable[..., Installation], scripted: ScriptedModel
 ) -> None:
     home = fresh(environ={**WORDS_ONLY, LARGEST: "300000"})
-    noise = random.Random(7)
-    kept, too_large = noise.randbytes(299_999), noise.randbytes(300_001)
+    kept, too_large = _pdf(299_999), _pdf(300_001)
     project: Path = home.opencode.project()
     with home.opencode.serve(cwd=project) as server:
         session = server.create_session()
@@ -55,18 +58,16 @@ def test_a_file_is_kept_if_it_is_not_too_large_and_stays_when_the_session_is_rea
 
 def test_a_kept_file_outlives_a_lowered_limit(fresh: Callable[..., Installation]) -> None:
     home = fresh(environ={**WORDS_ONLY, LARGEST: "300000"})
-    content = random.Random(8).randbytes(200_000)
     project: Path = home.opencode.project()
     with home.opencode.serve(cwd=project) as server:
         session = server.create_session()
         server.prompt(session, "hello")
-        _attach(server, session, content)
+        _attach(server, session, _pdf(200_000))
         assert wait_for(lambda: len(home.rows(KEPT)) == 1, timeout_s=30)
     found = home.rows(KEPT)
-    home.opencode.environ[LARGEST] = "1000"
     with closing(sqlite3.connect(home.database)) as raw, raw:
         raw.execute("DELETE FROM parts WHERE text = 'hello'")  # as if its event had been missed
-    with home.opencode.serve(cwd=project) as server:
+    with home.opencode.serve(cwd=project, environ={LARGEST: "1000"}) as server:
         server.prompt(session, "and now?")
         home.wait_for_evidence(session, "hello")
         home.wait_for_evidence(session, "and now?")

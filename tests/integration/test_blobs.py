@@ -11,6 +11,7 @@ import pytest
 
 from backstory.adapters.stores.sqlite import migrations
 from backstory.adapters.stores.sqlite.store import open_sqlite
+from backstory.adapters.stores.sqlite.verified_evidence import sampled_blobs
 from backstory.domain.blob import make_blob
 from backstory.domain.conversation import Message, Part, Role
 from backstory.domain.ids import MessageId, PartId, SessionId
@@ -66,6 +67,27 @@ def test_a_content_that_cannot_be_read_is_damage_and_the_rest_is_salvaged(tmp_pa
         saved = drive(backend.upkeep.salvage())
         assert [message.parts[0].text for message in saved.messages] == ["compiled …"]
         assert list(saved.blobs) == []
+
+
+def test_the_oldest_of_more_than_the_latest_contents_is_looked_at_too(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    with store(path) as backend:
+        for n in range(30):
+            blob = make_blob(b"build %d " % n * 3000)
+            part = Part(id=PartId(f"part-{n}"), kind="tool", tool="bash", blobs=(blob.ref("text/plain"),))
+            drive(backend.conversations.put_part(part, message=MessageId("m1"), session=SessionId("s"), blobs=[blob]))
+        spoil(path, f"UPDATE blobs SET packed = zeroblob(20) WHERE hash = '{LOG.hash}'")
+        assert [found.where for found in findings(backend)] == [f"blob {LOG.hash}"]
+
+
+def test_of_more_contents_than_can_be_read_the_newest_are_and_some_of_all_ages() -> None:
+    sizes = [(n, 10) for n in range(100)]  # from the newest on
+    assert sampled_blobs(sizes, most_bytes=1000) == list(range(100))
+    sampled = sampled_blobs(sizes, most_bytes=200)
+    assert sampled[:10] == list(range(10))
+    assert sampled[10:] == [99, 90, 81, 72, 63, 54, 45, 36, 27, 18]
+    assert sampled_blobs([("huge", 10**9), ("old", 5)], most_bytes=100) == ["old"]
+    assert sampled_blobs([], most_bytes=100) == []
 
 
 def test_what_no_part_refers_to_is_out_of_step_and_a_rebuild_removes_it(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class ObservationSettings(Group):
         None,
         type=str,
         maximum=2_000,
-        project="never",
+        project="safe",
         help="What the observer should attend to, in your words.",
     )
 
@@ -104,6 +104,6 @@ class ReflectionSettings(Group):
         None,
         type=str,
         maximum=2_000,
-        project="never",
+        project="safe",
         help="What the reflector should attend to, in your words.",
     )
