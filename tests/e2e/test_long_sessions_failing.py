@@ -35,7 +35,7 @@ FAULTS: dict[str, Callable[[Request], Reply]] = {
     "slow heron": lambda request: Reply(text=digest_of(request), delay_s=12),
     "broken egret": lambda request: Reply(text="out of order", status=500),
     "echoing bittern": lambda request: Reply(text=request.texts("system")[0][:700]),
-    "erring stork": lambda request: Reply(text="Error: 429 Too Many Requests. Please try again later."),
+    "erring stork": lambda request: Reply(text='{"error": {"message": "overloaded", "type": "server_error"}}'),
     "refusing ibis": lambda request: Reply(text="I'm sorry, but I can't help with that request."),
     "silent crane": lambda request: Reply(text=""),
 }

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from backstory.domain.conversation import Message, Role, Session
+from backstory.domain.blob import make_blob
+from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.digest import DigestState, DigestUpdate, Piece, SessionDigest, Strategy
-from backstory.domain.ids import MessageId, SessionId
+from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.entrypoints.drive import drive
 from backstory.errors import StoreDamaged
 from backstory.ports.backend import Backend
 from backstory.ports.digests import DigestStore
 from backstory.services.retention import Retention
 from backstory.testing.fakes import START, FakeClock
+from backstory.testing.postgres import postgres_for_tests, why_there_is_none
 from tests.stores import STORES
 
 DAY = timedelta(days=1)
@@ -155,3 +157,32 @@ def test_a_digest_that_cannot_be_read_goes_with_what_it_may_quote(backend: Backe
     retention = Retention(backend.conversations, spoilt, clock=FakeClock(START + 20 * DAY), days=None)  # type: ignore[arg-type]
     assert drive(retention.prune(17 * DAY)).messages == 3
     assert drive(backend.digests.digest(SESSION)) is None
+
+
+def test_what_would_go_is_told_of_more_messages_than_the_server_holds_in_memory() -> None:
+    if (reason := why_there_is_none()) is not None:
+        pytest.skip(reason)
+    from backstory.adapters.stores.postgres.store import open_postgres
+
+    server = postgres_for_tests()
+    schema = server.new_name()
+    address = server.dsn(options="-c work_mem=64kB")
+    backend = open_postgres(address, schema=schema, tenant="one", timeout=timedelta(seconds=2))
+    log = make_blob(b"compiled 31 modules\n" * 3000)
+    part = Part(id=PartId("p"), kind="tool", tool="bash", blobs=(log.ref("text/plain"),))
+    drive(backend.conversations.put_part(part, message=MessageId("m1"), session=SESSION, blobs=[log]))
+    server.run(
+        f"INSERT INTO {schema}.messages (tenant, id, session, role, created_us) "
+        "SELECT 'one', 'm' || n, 'ses_orchard', 'user', n FROM generate_series(1, 20000) n"
+    )
+    server.run(
+        f"INSERT INTO {schema}.parts (tenant, id, message, session, kind, text, synthetic) "
+        "SELECT 'one', 'a part ' || n, 'm' || n, 'ses_orchard', 'text', '', 0 FROM generate_series(1, 20000) n"
+    )
+    server.run(
+        f"INSERT INTO {schema}.part_blobs (tenant, part, position, hash, size, media_type) "
+        f"SELECT 'one', 'a part ' || n, 0, '{log.hash}', {log.size}, 'text/plain' FROM generate_series(1, 20000) n"
+    )
+    told = drive(backend.conversations.expired(START))
+    assert (told.messages, told.parts, told.blobs, told.blob_bytes) == (20000, 20001, 1, log.size)
+    drive(backend.memories.close())

@@ -5,6 +5,7 @@ Reading facts and proposals out of it is ``proposals.py``; observations and summ
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -96,7 +97,21 @@ def instead_of_answer(text: str) -> Unusable | None:
         return Unusable(reason=Reason.PROVIDER_NOTICE, can_retry=False)
     if _notice().match(start):
         return Unusable(reason=Reason.PROVIDER_NOTICE)
-    return Unusable(reason=Reason.REFUSAL) if _refusal().match(start) else None
+    if _refusal().match(start):
+        return Unusable(reason=Reason.REFUSAL)
+    return _error_object(text)
+
+
+def _error_object(text: str) -> Unusable | None:
+    """Whether all of a text is the JSON by which a server says that it failed."""
+    inner = without_fence(text.strip())
+    if not inner.startswith("{"):
+        return None
+
+    try:
+        return _provider_error([json.loads(inner)])
+    except (ValueError, RecursionError):
+        return None
 
 
 def without_fence(text: str) -> str:
@@ -150,7 +165,6 @@ def _unwrapped(text: str) -> str:
     """The text inside when an answer is one JSON string that holds JSON; any other text as it is."""
     if not text.startswith('"'):
         return text
-    import json
 
     try:
         inner = json.loads(text)

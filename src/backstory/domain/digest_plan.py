@@ -51,19 +51,20 @@ def replacement(listed: Sequence[Listed], pieces: Sequence[Piece], digest: Sessi
     They replace the longest beginning of the list that they stand for as a whole. The older messages of a piece may be
     missing from the list, since a host that summarises a session drops its beginning; a piece of which newer ones are
     missing tells of something that was undone, and is not shown. Observations go on being shown when the host has
-    summarised what they stand for: they are the record of it. A tree's nodes do not: the summary was made of them.
+    summarised what they stand for: they are the record of it. A tree's nodes do so once the summary is digested itself.
     """
     summarised = any(item.summary for item in listed)
     place = {item.id: at for at, item in enumerate(listed[: current_turn(listed)])}
     counts = [0]  # how many messages the first n of ``used`` replace
     kept: list[Piece] = []
+    older: list[Piece] = []
     used: list[Piece] = []
     for piece in pieces:
         at = [place.get(message) for message in messages_of([piece], digest)]
         known = [number for number in at if number is not None]
         if not known:
-            if summarised and piece.strategy is Strategy.OBSERVATIONS and not used:
-                kept.append(piece)
+            if summarised and not used:
+                (kept if piece.strategy is Strategy.OBSERVATIONS else older).append(piece)
             continue
         if at[-len(known) :] != known or sorted(known) != list(range(counts[-1], counts[-1] + len(known))):
             break
@@ -72,6 +73,8 @@ def replacement(listed: Sequence[Listed], pieces: Sequence[Piece], digest: Sessi
     while used and _begins_with_result(listed[counts[-1] :]):
         counts.pop()
         used.pop()
+    if any(item.summary for item in listed[: counts[-1]]):
+        kept = [*older, *kept]  # the host's summary is itself replaced: what it was made of is shown again
     return Replacement(count=counts[-1], pieces=(*kept, *used)) if kept or used else None
 
 

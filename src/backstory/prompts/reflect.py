@@ -21,7 +21,7 @@ _FIRMER = (
 def reflect_prompt(log: str, *, compression: int = 0, instruction: str = "") -> Prompt:
     """Ask for a shorter log. ``compression`` from 0 to ``MAX_COMPRESSION`` says how much shorter it must be.
 
-    ``instruction`` is the owner's, from the settings; it is the one text here that is obeyed.
+    ``instruction`` comes from the settings, a project's file among them: it says what to attend to, and no more.
     """
     asked = " ".join(filter(None, ["Your notes anew, shorter, in the form.", _FIRMER[compression]]))
     text = "\n".join(["<notes>", outside_text(log), "</notes>", asked])
