@@ -104,7 +104,9 @@ def test_what_the_archive_was_not_told_is_not_passed_over() -> None:
 
 
 def test_digested_messages_keep_their_places_without_their_parts() -> None:
-    past = past_messages(listed("u:1", "a:2", "u:3", "u:4"), {MessageId("3"): message("3")}, digested=["1", "2"])
+    past = past_messages(
+        listed("u:1", "a:2", "u:3", "u:4"), {MessageId("3"): message("3")}, digested=[MessageId("1"), MessageId("2")]
+    )
     assert [(item.id, item.parts) for item in past[:2]] == [("1", ()), ("2", ())]
     assert [item.id for item in past] == ["1", "2", "3"]
 
