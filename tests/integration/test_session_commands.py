@@ -20,7 +20,7 @@ from backstory.entrypoints.drive import drive
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 LOG = "".join(f"{n}: compiled\n" for n in range(9000))
-PICTURE = bytes(range(256)) * 8
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 DAY = timedelta(days=1)
 
 
@@ -130,7 +130,7 @@ def test_a_session_is_read_with_speaker_date_and_marks(archive: Archive) -> None
     assert "(1 more part: --tools, --raw)" in told
     tools = archive.ok("session", "ses_long", "--tools")
     assert '{"command": "make"}' in tools
-    assert "image/png, 2,048 bytes" in tools
+    assert "image/png, 2,056 bytes" in tools
     assert len(tools) < 6000
 
 

@@ -68,7 +68,9 @@ class Archive(Protocol):
     async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
         """Add messages or bring them up to date, all or none; parts are upserted by id, and parts not named stay.
 
-        A completion time once set stays. A message of an unknown session is stored all the same. A blob is kept once,
+        A completion time once set stays. A message of an unknown session is stored all the same; one that is not kept
+        and no younger than the youngest that ``prune`` removed is left out. A file told without its data stays the one
+        that is kept. A blob is kept once,
         as long as any part refers to it, and is gone in the same commit as its last reference. Raises InputError when
         a part refers to a blob that is neither in ``blobs`` nor kept.
         """
@@ -125,7 +127,7 @@ class Archive(Protocol):
 
         Where none is left, it removes sessions that have no message and were not updated since, with their snapshots,
         and the blocks of messages that were never kept. All or none; nothing left to remove: all counts are 0.
-        Memories, and what is said of their source, stay.
+        Memories, and what is said of their source, stay. What it removed is not taken again.
         """
         ...
 

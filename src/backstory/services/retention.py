@@ -69,13 +69,13 @@ class Retention:
         now = self._clock.now()
         if self._days is None or (self._looked_at is not None and timedelta() <= now - self._looked_at < _DAY):
             return None
-        self._looked_at = now
         kept_for = timedelta(days=self._days)
         if not await self._is_believed(now, gap=max(kept_for, _LEAST_GAP)):
             log.warning("event=retention_refused now=%s reason=clock_far_beyond_messages", now.isoformat())
+            self._looked_at = now
             return None
         removed = await self.prune(kept_for, give_way=give_way)
-        self._kept_up_at = now
+        self._looked_at = self._kept_up_at = now
         return removed
 
     async def _is_believed(self, now: datetime, *, gap: timedelta) -> bool:

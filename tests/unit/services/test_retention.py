@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+import pytest
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
 from backstory.adapters.stores.memory.digests import InMemoryDigests
 from backstory.domain.conversation import Message, Role
 from backstory.domain.ids import MessageId, SessionId
 from backstory.entrypoints.drive import drive
+from backstory.errors import StoreBusy
 from backstory.ports.conversation import Pruned
 from backstory.services.retention import BATCH, Retention
 from backstory.testing.fakes import START, FakeClock
@@ -113,3 +116,24 @@ def test_a_process_that_runs_on_while_nothing_is_said_keeps_up() -> None:
         removed += drive(retention.keep_up()) or Pruned()
         clock.advance(25 * DAY)
     assert removed == Pruned(messages=2)
+
+
+class BusyOnce(InMemoryConversations):
+    """A store that another process holds when it is first asked to remove something."""
+
+    busy = True
+
+    async def prune(self, before: datetime, *, limit: int) -> Pruned:
+        if self.busy:
+            self.busy = False
+            raise StoreBusy("another process writes")
+        return await super().prune(before, limit=limit)
+
+
+def test_what_a_busy_store_did_not_allow_is_done_at_the_next_call() -> None:
+    store = BusyOnce()
+    drive(store.put_messages([Message(id=MessageId("m"), session=SessionId("s"), role=Role.USER, created_at=START)]))
+    retention = Retention(store, InMemoryDigests(), clock=FakeClock(START + 10 * DAY), days=7)
+    with pytest.raises(StoreBusy):
+        drive(retention.keep_up())
+    assert drive(retention.keep_up()) == Pruned(messages=1)
