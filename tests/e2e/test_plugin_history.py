@@ -266,9 +266,9 @@ def test_sub_agents_and_helper_sessions_keep_their_messages(server: Server, home
     task = {"description": "look", "prompt": "count the melons", "subagent_type": "general"}
     home.model.when(said="delegate", last_role="user").call("task", **task)
     session = server.create_session()
-    marked = server.create_session(title="backstory-helper (temporary): rerank")
+    marked = server.create_session(title=f"backstory-helper rerank {'0' * 32}")
     talk(server, session, "please delegate")
-    talk(server, marked, "a question")
+    server.prompt(marked, "a question", agent="backstory-helper")
     child = home.stub.heard("chat.message", child=True)[-1]["params"]["session"]
     for one in (child, marked):
         assert home.chat(one)
