@@ -12,6 +12,7 @@ from backstory.domain.transcript import TranscriptLimits, message_text
 from backstory.ports.system import TokenCounter
 
 _WHOLE = TranscriptLimits(part_chars=10**9, total_chars=10**9)
+_BYTES_A_TOKEN = 4
 _REMEMBERED = 10_000  # messages and texts whose size is known
 
 
@@ -24,9 +25,14 @@ class Sizes:
         self._lock = threading.Lock()
 
     def weigh(self, message: Message) -> int:
-        """The tokens of a message as it would stand in a transcript that cuts nothing."""
+        """The tokens of a message as the host sends it. What was too large to be kept in place is estimated from its
+        bytes."""
         chars = sum(len(part.text) + len(part.detail or "") for part in message.parts)
-        return self._counted((message.session, message.id, chars), lambda: message_text(message, limits=_WHOLE))
+        known = self._counted((message.session, message.id, chars), lambda: message_text(message, limits=_WHOLE))
+        apart = {
+            ref.hash: ref.size for part in message.parts for ref in part.blobs if ref.media_type.startswith("text/")
+        }
+        return known + sum(apart.values()) // _BYTES_A_TOKEN
 
     def size(self, piece: Piece) -> int:
         """The tokens of a piece's text."""
