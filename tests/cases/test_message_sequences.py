@@ -15,12 +15,12 @@ import pytest
 
 from backstory.domain.capture import capture
 from backstory.domain.conversation import Message, typed_text
+from backstory.domain.digest_plan import Listed, current_turn
 from backstory.domain.echo import strip_injected
 from backstory.domain.redaction import strip_private
 from backstory.domain.request_history import (
     RequestRole,
     Shape,
-    cut_before,
     prune,
     repair,
     request_roles,
@@ -254,9 +254,7 @@ def test_what_is_handed_to_an_observer_is_as_the_row_demands(row: Row) -> None:
     for message_id in expect.get("observed_ids", ()):
         assert message_id in told
     if "newest_user_text" in expect:
-        roles = request_roles(row["messages"], Shape.OPENCODE)
-        newest = cut_before(roles, len(roles))
-        assert typed_text(messages[newest]) == expect["newest_user_text"]
+        assert typed_text(messages[turn_of(row)]) == expect["newest_user_text"]
     if "triggers" in expect:
         threshold = row["config"]["message_tokens"]
         assert (request_tokens(row["messages"], Shape.OPENCODE) > threshold) is expect["triggers"]
@@ -278,11 +276,22 @@ def test_what_is_captured_and_asked_for_is_as_the_row_demands(row: Row) -> None:
     assert not any(text in query for text in expect["query_text_must_not_contain"])
 
 
+def turn_of(row: Row) -> int:
+    """Where the row's current turn begins, which no digest touches."""
+    told = zip(row["messages"], request_roles(row["messages"], Shape.OPENCODE), strict=True)
+    return current_turn(
+        [
+            Listed(id=message["info"]["id"], role=message["info"]["role"], synthetic=role is RequestRole.UNTYPED)
+            for message, role in told
+        ]
+    )
+
+
 @pytest.mark.parametrize("row", rows("compress"), ids=by_id)
 def test_what_may_be_compressed_is_as_the_row_demands(row: Row) -> None:
     expect = row["expect"]
     messages = archived(row)
-    batch = messages[: cut_before(request_roles(row["messages"], Shape.OPENCODE), len(messages))]
+    batch = messages[: turn_of(row)]
     for message_id in expect.get("never_in_batch", ()):
         assert message_id not in [message.id for message in batch]
     for text in expect.get("details_must_contain", ()):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from backstory.domain.request_history import (
     RequestRole,
     Shape,
-    cut_before,
     prune,
     repair,
     request_roles,
@@ -206,13 +205,3 @@ def test_a_token_limit_holds_except_for_the_current_turn(told: tuple[Shape, list
     turn = turn_start(roles)
     if turn is not None and any(role is not RequestRole.SYSTEM for role in roles[:turn]):
         assert request_tokens(kept, shape) <= limit
-
-
-@UNTIMED
-@given(st.lists(st.sampled_from(list(RequestRole)), max_size=14), st.integers(-2, 16))
-def test_a_cut_is_the_largest_that_is_allowed(roles: list[RequestRole], wanted: int) -> None:
-    typed = [at for at, role in enumerate(roles) if role in (RequestRole.USER, RequestRole.MIXED)]
-    answers = (RequestRole.TOOL, RequestRole.MIXED)
-    most = min(wanted, typed[-1]) if typed else 0
-    allowed = [count for count in range(1, most + 1) if roles[count] not in answers]
-    assert cut_before(roles, wanted) == max(allowed, default=0)

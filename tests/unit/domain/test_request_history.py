@@ -10,7 +10,6 @@ import pytest
 from backstory.domain.request_history import (
     RequestRole,
     Shape,
-    cut_before,
     missing_result,
     prune,
     repair,
@@ -32,36 +31,6 @@ LETTERS = {
 
 def roles(letters: str) -> list[RequestRole]:
     return [LETTERS[letter] for letter in letters]
-
-
-@pytest.mark.parametrize(
-    ("letters", "wanted", "count"),
-    [
-        ("uaua", 2, 2),
-        ("uaua", 9, 2),
-        ("uaua", 1, 1),
-        ("uaua", 0, 0),
-        ("uaua", -3, 0),
-        ("", 5, 0),
-        ("ua", 2, 0),
-        ("nana", 3, 0),
-        ("uatau", 2, 1),
-        ("uattau", 3, 1),
-        ("uattau", 4, 4),
-        ("uama", 3, 1),
-        ("tau", 1, 1),
-        ("ttu", 1, 0),
-        ("uanau", 9, 4),
-        ("suau", 9, 3),
-        ("uaunana", 6, 2),
-    ],
-)
-def test_a_cut_spares_the_newest_typed_message_and_begins_with_no_result(letters: str, wanted: int, count: int) -> None:
-    assert cut_before(roles(letters), wanted) == count
-
-
-def test_roles_may_be_given_as_plain_words() -> None:
-    assert cut_before([RequestRole("user"), RequestRole("assistant"), RequestRole("user")], 2) == 2
 
 
 @pytest.mark.parametrize(("letters", "start"), [("uaua", 2), ("uama", 0), ("nat", 0), ("aa", None), ("", None)])

@@ -5,13 +5,12 @@ expected, and is never changed in place: what comes out shares its unchanged pie
 """
 
 from backstory.domain.request_history.prune import prune, repair, request_roles, request_tokens
-from backstory.domain.request_history.roles import RequestRole, cut_before, turn_start
+from backstory.domain.request_history.roles import RequestRole, turn_start
 from backstory.domain.request_history.shape import Shape, missing_result, rough_tokens
 
 __all__ = [
     "RequestRole",
     "Shape",
-    "cut_before",
     "missing_result",
     "prune",
     "repair",

@@ -21,23 +21,9 @@ class RequestRole(StrEnum):
     SYSTEM = "system"
 
 
-TYPED = frozenset({RequestRole.USER, RequestRole.MIXED})
+_TYPED = frozenset({RequestRole.USER, RequestRole.MIXED})
 STARTS = frozenset({RequestRole.USER, RequestRole.UNTYPED})
 """What a history may begin with: a user's message that answers no call."""
-_ANSWERS = frozenset({RequestRole.TOOL, RequestRole.MIXED})
-
-
-def cut_before(messages_roles: Sequence[RequestRole], wanted: int) -> int:
-    """The largest allowed number, at most ``wanted``, of leading messages that something else may stand for.
-
-    The newest message with typed text and all that follows it stay, and what stays never begins with a tool result. 0
-    when no text was typed at all. System messages count as places; whoever replaces the others keeps them.
-    """
-    newest = _newest_typed(messages_roles)
-    count = min(wanted, newest if newest is not None else 0)
-    while count > 0 and messages_roles[count] in _ANSWERS:
-        count -= 1
-    return max(count, 0)
 
 
 def turn_start(roles: Sequence[RequestRole]) -> int | None:
@@ -45,10 +31,7 @@ def turn_start(roles: Sequence[RequestRole]) -> int | None:
 
     Without any typed text, at the newest user message; None without one.
     """
-    newest = _newest_typed(roles)
+    typed = (at for at in range(len(roles) - 1, -1, -1) if roles[at] in _TYPED)
+    newest = next(typed, None)
     end = len(roles) if newest is None else newest + 1
     return next((at for at in range(end - 1, -1, -1) if roles[at] in STARTS), None)
-
-
-def _newest_typed(roles: Sequence[RequestRole]) -> int | None:
-    return next((at for at in range(len(roles) - 1, -1, -1) if roles[at] in TYPED), None)
