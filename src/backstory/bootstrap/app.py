@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from backstory.bootstrap.sessions import LongSessions
+    from backstory.bootstrap.truth import Truth
     from backstory.domain.admission import TextLimits
     from backstory.domain.ledger import Caps
     from backstory.ports.system import Aside
@@ -250,6 +251,12 @@ class App:
         from backstory.bootstrap.sessions import long_sessions
 
         return long_sessions(self)
+
+    @cached_property
+    def truth(self) -> Truth:
+        from backstory.bootstrap.truth import Truth
+
+        return Truth(self)
 
     @cached_property
     def prompts(self) -> Prompts:

@@ -98,6 +98,7 @@ def encode_provenance(provenance: Provenance) -> dict[str, object]:
     full: dict[str, object] = {
         "session": provenance.session,
         "messages": list(provenance.messages),
+        "derived_from": list(provenance.derived_from),
         "tool": provenance.tool,
         "agent": provenance.agent,
         "extracted_at": _time_or_none(provenance.extracted_at),
@@ -182,6 +183,7 @@ def decode_provenance(value: object) -> Provenance:
     return Provenance(
         session=_typed(fields.text("session"), SessionId),
         messages=tuple(MessageId(text) for text in fields.texts("messages")),
+        derived_from=tuple(MemoryId(text) for text in fields.texts("derived_from")),
         tool=fields.text("tool"),
         agent=fields.text("agent"),
         extracted_at=fields.time("extracted_at"),

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
+from backstory.config.dreaming import DreamSettings
 from backstory.config.locations import platform_folder
 from backstory.config.long_sessions import ObservationSettings, ReflectionSettings, SessionSettings, TreeSettings
 from backstory.config.options import Group, Option, declared_options, option
@@ -185,18 +186,6 @@ class LogSettings(Group):
 
     level: LogLevel = option(
         "warning", choices=get_args(LogLevel), project="never", help="The least serious event that is logged."
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class DreamSettings(Group):
-    """Distilling facts from a session once it is idle."""
-
-    enabled: bool = option(
-        True,
-        aliases=("OPENCODE_MEMORY_DREAM",),
-        project="off-only",
-        help="Not used yet. Whether idle sessions are distilled into facts; needs a language model.",
     )
 
 

@@ -33,6 +33,14 @@ class Action(StrEnum):
     UNPIN = "unpin"
     RETAG = "retag"
     IMPORT = "import"
+    DREAM = "dream"
+    CONFLICT = "conflict"
+    RESOLVE = "resolve"
+    CONSOLIDATE = "consolidate"
+    FEEDBACK = "feedback"
+    PRUNE = "prune"
+    TRUST = "trust"
+    MASK = "mask"
     UNDO = "undo"
 
 

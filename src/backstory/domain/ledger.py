@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from backstory.domain.ids import ProjectId, SessionId
 
-FEATURES = ("rerank", "summary_tree", "observation", "reflection")
+FEATURES = ("rerank", "summary_tree", "observation", "reflection", "dream")
 """Whatever asks a language model: the values of ``TextRequest.feature`` and of the caps."""
 MILLION = 1_000_000
 _AMOUNT = re.compile(r"([0-9]{1,4})(?:\.([0-9]{1,6}))?")

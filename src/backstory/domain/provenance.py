@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
-from backstory.domain.ids import MessageId, SessionId
+from backstory.domain.ids import MemoryId, MessageId, SessionId
 
 
 class Origin(StrEnum):
@@ -66,11 +66,13 @@ class Provenance:
     """The evidence behind a memory. Everything is optional: old stores know little.
 
     ``origin_system`` and ``origin_id`` name the record in the store it was imported from; ``raw`` keeps that store's
-    fields that have no place here, so that an export in its format loses nothing.
+    fields that have no place here, so that an export in its format loses nothing. ``derived_from`` are the memories it
+    was made from, where it was: when one of them is replaced or goes, it has to be looked at again.
     """
 
     session: SessionId | None = None
     messages: tuple[MessageId, ...] = ()
+    derived_from: tuple[MemoryId, ...] = ()
     tool: str | None = None
     agent: str | None = None
     extracted_at: datetime | None = None
