@@ -13,11 +13,11 @@ from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
 class DreamState:
     """Where the distilling of a session stands.
 
-    ``revision`` counts the writes, from 0 for a session without any. ``through`` is the last message that was distilled
-    and ``through_at`` its time. ``target`` is the message up to which work that has begun will go: after a crash the same
-    stretch is done again, and what it wrote already is recognised by it. ``due`` says that something was said since;
-    it is not distilled before ``not_before``, nor while a lease is alive. ``attempts`` counts failures in a row and
-    ``problem`` is the last one in a sentence.
+    ``revision`` counts the writes, from 0 for a session without any. ``through`` is the last message that was
+    distilled, ``through_at`` its time. ``target`` is the message up to which work that has begun will go: after a crash
+    the same stretch is done again, and what it wrote already is recognised by it. ``due`` says that something was said
+    since; it is not distilled before ``not_before``, nor while a lease is alive. ``attempts`` counts failures in a row
+    and ``problem`` is the last one in a sentence.
     """
 
     session: SessionId
