@@ -154,6 +154,7 @@ class HistoryHooks:
         sessions = place.app.long_sessions
         if sessions is None:
             return
+        await anyio.to_thread.run_sync(sessions.warm)
         for session in await sessions.work.left_undone():
             left = await _is_left(place, sessions, session)
             if left and session not in self._wanted:  # a request knows better

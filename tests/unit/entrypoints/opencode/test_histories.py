@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from backstory.adapters.tokens import EstimatedTokens
 from backstory.bootstrap import App
 from backstory.bootstrap.sessions import LongSessions
 from backstory.config import Settings
@@ -50,7 +51,9 @@ class Host:
     settings: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
-        served = LongSessions(strategy=Strategy.TREE, requests=self.world.requests, work=self.world.digesting)
+        served = LongSessions(
+            strategy=Strategy.TREE, requests=self.world.requests, work=self.world.digesting, tokens=EstimatedTokens()
+        )
         folder = Folder(long_sessions=served, backend=self.world.backend, settings=self.settings)
         self.folder = Place(app=cast(App, folder), directory="/shop", project=SHOP)
         self.hooks = HistoryHooks(cast(Places, self), give_way=anyio.lowlevel.checkpoint)
