@@ -59,7 +59,7 @@ def request(**fields: Any) -> TextRequest:  # Any: the fields of TextRequest
     return TextRequest(**(defaults | fields))
 
 
-def ask(model: OpenAiTextModel, **fields: Any) -> TextAnswer:
+def ask(model: OpenAiTextModel, /, **fields: Any) -> TextAnswer:
     return anyio.run(lambda: model.generate(request(**fields)))
 
 
@@ -91,6 +91,12 @@ def test_without_an_event_loop_a_question_gets_one_of_its_own(server: ScriptedSe
         assert drive(model.generate(request())).text == SAID
     drive(model.close())
     assert len(server.requests) == 2
+
+
+def test_a_request_may_name_another_model(make: Make, server: ScriptedServer) -> None:
+    ask(make(), model="tiny-xl")
+    ask(make())
+    assert [seen.body["model"] for seen in server.requests] == ["tiny-xl", "tiny"]
 
 
 def test_a_model_serves_one_event_loop_after_another(make: Make) -> None:

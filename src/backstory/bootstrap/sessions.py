@@ -99,6 +99,7 @@ def _strategy(settings: Settings, model: TextModel | None, tokens: TokenCounter)
         timeout_s=timeout_s,
         observer_instruction=settings.observation.custom_instruction,
         reflector_instruction=settings.reflection.custom_instruction,
+        reflector=settings.reflection.model,
         aside=run_blocking,
     )
 

@@ -100,6 +100,14 @@ class ReflectionSettings(Group):
         project="safe",
         help="How much of observations is condensed.",
     )
+    model: str | None = option(
+        None,
+        type=str,
+        maximum=200,
+        aliases=("OM_REFLECTION_MODEL",),
+        project="never",
+        help="The language model that condenses, as the provider of `models.model` names it; without it, the same.",
+    )
     custom_instruction: str | None = option(
         None,
         type=str,

@@ -20,7 +20,8 @@ class TextRequest:
     ``feature`` says for what it is asked (``rerank``, ``observation``): costs are booked and failures are counted by
     it. ``schema`` is a JSON schema of the answer; a model that cannot be held to one gets the prompt alone, so the
     prompt must describe the form too. ``deadline_s`` bounds everything from now to the answer, waiting included.
-    ``session`` and ``project`` are on whose behalf it is asked, for the books alone: neither is sent.
+    ``model`` is another model of the same provider than the one it was set up with. ``session`` and ``project`` are on
+    whose behalf it is asked, for the books alone: neither is sent.
     """
 
     feature: str
@@ -29,6 +30,7 @@ class TextRequest:
     max_output_tokens: int = 1024
     schema: Mapping[str, object] | None = None
     deadline_s: float
+    model: str | None = None
     session: SessionId | None = None
     project: ProjectId | None = None
 
@@ -50,6 +52,16 @@ class TextAnswer:
     duration_s: float
     sent: int = 1
     unanswered: int = 0
+
+
+def other_model(name: str, model: str) -> str:
+    """The name of another model of the provider in ``name``."""
+    return f"{name.partition(':')[0]}:{model}"
+
+
+def asked_name(name: str, request: TextRequest) -> str:
+    """Which model a request is for, with its provider, where ``name`` is the one that answers otherwise."""
+    return name if request.model is None else other_model(name, request.model)
 
 
 class TextModel(Protocol):

@@ -25,7 +25,7 @@ from backstory.domain.observation_cursor import Waiting, waiting
 from backstory.domain.observation_log import added_by, render_log, tail
 from backstory.errors import CapReached, ModelOutputInvalid
 from backstory.ports.system import TokenCounter
-from backstory.ports.text_models import TextModel, TextRequest
+from backstory.ports.text_models import TextModel, TextRequest, asked_name, other_model
 from backstory.prompts.observe import observe_prompt
 from backstory.prompts.prompt import Prompt
 from backstory.prompts.reflect import reflect_prompt
@@ -53,10 +53,9 @@ _FEWEST_TOKENS = 200  # notes on next to nothing may be as long as that
 class Observing:
     """Observes sessions with ``model``, or by extracts without one. A DigestStrategy.
 
-    ``observer_instruction`` and ``reflector_instruction`` are the owner's own words. ``tokens`` decides what reaches a
-    threshold: requests that may not wait for an exact counter ask an Observing of their own, with an estimate; what is
-    really due is found out by the one that works. ``aside`` runs all that reads whole windows or answers, which takes
-    up to a second for the largest.
+    ``observer_instruction`` and ``reflector_instruction`` are the owner's own words. ``reflector`` is the model of the
+    same provider that condenses, if that is another. ``tokens`` decides what reaches a threshold. ``aside`` runs all
+    that reads whole windows or answers, which takes up to a second for the largest.
     """
 
     def __init__(
@@ -68,6 +67,7 @@ class Observing:
         timeout_s: float = TIMEOUT_S,
         observer_instruction: str | None = None,
         reflector_instruction: str | None = None,
+        reflector: str | None = None,
         aside: Aside = at_once,
     ) -> None:
         self._model = model
@@ -76,6 +76,7 @@ class Observing:
         self._timeout_s = timeout_s
         self._observer_instruction = observer_instruction or ""
         self._reflector_instruction = reflector_instruction or ""
+        self._reflector = reflector
         self._aside = aside
 
     @property
@@ -87,6 +88,12 @@ class Observing:
     def model_name(self) -> str | None:
         """The model that notes; None where extracts are made."""
         return None if self._model is None else self._model.name
+
+    @property
+    def reflector_name(self) -> str | None:
+        """The model that condenses; None where extracts are made."""
+        name = self.model_name
+        return name if name is None or self._reflector is None else other_model(name, self._reflector)
 
     @property
     def strategy(self) -> Strategy:
@@ -229,7 +236,8 @@ class Observing:
         ``source`` is what notes may not repeat; a log that is condensed may keep lines, and so may notes on it. Raises
         CapReached.
         """
-        answer = await model.generate(self._request(view, feature, prompt, room))
+        request = self._request(view, feature, prompt, room)
+        answer = await model.generate(request)
         read = partial(
             read_notes,
             answer.text,
@@ -238,13 +246,13 @@ class Observing:
             fits=lambda text: self._sizes.count(text) < below,
             may_be_empty=feature == OBSERVATION,
         )
-        noted = await self._aside(read)
+        noted, made_by = await self._aside(read), asked_name(model.name, request)
         if isinstance(noted, str):
-            _refuse(view, feature, f"{model.name} gave no notes that can be used: {noted}")
+            _refuse(view, feature, f"{made_by} gave no notes that can be used: {noted}")
             return None
         return Notes(
             text=noted.observations,
-            made_by=model.name,
+            made_by=made_by,
             prompt=prompt.version,
             current_task=noted.current_task,
             suggested_response=noted.suggested_response,
@@ -258,6 +266,7 @@ class Observing:
             prompt=prompt.text,
             max_output_tokens=min(max(room, least), most),
             deadline_s=self._timeout_s,
+            model=self._reflector if feature == REFLECTION else None,
             session=_session(view),
             project=view.project,
         )

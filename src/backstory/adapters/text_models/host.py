@@ -18,7 +18,7 @@ from backstory.adapters.text_models.host_answer import HostAnswer, Trouble, read
 from backstory.domain.admission import clean_text
 from backstory.domain.redaction import redact_secrets
 from backstory.errors import ModelError, ModelOutputInvalid, ModelTimeout, ModelUnavailable
-from backstory.ports.text_models import TextAnswer, TextRequest
+from backstory.ports.text_models import TextAnswer, TextRequest, asked_name
 
 if TYPE_CHECKING:
     import anyio
@@ -76,8 +76,8 @@ class HostTextModel:
         """Nothing is held open."""
 
     async def _counted(self, request: TextRequest, requests: Requests) -> TextAnswer:
-        if self._model is not None and not all(self._model.partition("/")):
-            raise ModelUnavailable("models.model has to be provider/model where the host is asked")
+        if any(name is not None and not all(name.partition("/")) for name in (self._model, request.model)):
+            raise ModelUnavailable("a model has to be named as provider/model where the host is asked")
         self._cool_down.check(request.feature)
         try:
             answer = await self._within_deadline(request, requests)
@@ -102,7 +102,7 @@ class HostTextModel:
             duration_s = time.monotonic() - started
             if isinstance(answer, _Refused):
                 return answer
-            return _text_answer(answer, requests, default=self.name, duration_s=duration_s)
+            return _text_answer(answer, requests, default=asked_name(self.name, request), duration_s=duration_s)
         raise ModelTimeout(f"the model of the host did not answer within {seconds:g} s")
 
     async def _ask_until(self, deadline: float, request: TextRequest, requests: Requests) -> HostAnswer | _Refused:
@@ -144,7 +144,7 @@ class HostTextModel:
             "prompt": _sendable(request.prompt),
             "system": _sendable(request.system),
             "schema": dict(request.schema) if with_schema and request.schema is not None else None,
-            "model": self._model,
+            "model": request.model or self._model,
             "parent": request.session,
             "max_output_tokens": request.max_output_tokens,
             "timeout_ms": max(int(timeout_s * 1000), 1),

@@ -20,7 +20,7 @@ from backstory.domain.ledger import Caps, Entry, Outcome, Prices, day_of
 from backstory.errors import CapReached, ModelError, ModelTimeout, ModelUnavailable, StoreError
 from backstory.ports.ledger import Ledger
 from backstory.ports.system import Clock, IdSource, TokenCounter
-from backstory.ports.text_models import TextAnswer, TextModel, TextRequest
+from backstory.ports.text_models import TextAnswer, TextModel, TextRequest, asked_name
 
 LONGEST_WAIT_S = 1.0
 """For the ledger, each of the two times; a question with less than four times that to its deadline waits a quarter."""
@@ -89,7 +89,7 @@ class MeteredTextModel:
             id=self._ids.new_id(),
             at=self._clock.now(),
             feature=request.feature,
-            model=self.name,
+            model=asked_name(self.name, request),
             session=None if request.session is None else SessionId(_whole(request.session)),
             project=request.project,
             input_tokens=sent,

@@ -121,22 +121,23 @@ class OpenAiTextModel:
             answer = await self._ask(request, requests, deadline=started + seconds)
             if isinstance(answer, Refused | AskedToWait):
                 return answer
-            return self._read(answer, requests, duration_s=time.monotonic() - started)
+            return self._read(answer, request, requests, duration_s=time.monotonic() - started)
         raise ModelTimeout(f"{self._endpoint.shown} did not answer within {seconds:g} s")
 
     async def _ask(self, request: TextRequest, requests: Requests, *, deadline: float) -> object:
-        missing = f"there is no model {self._model!r} there, or the base URL lacks its /v1"
+        model = request.model or self._model
+        missing = f"there is no model {model!r} there, or the base URL lacks its /v1"
         while True:
             dialect = self._dialect
-            body = chat_body(request, model=self._model, dialect=dialect)
+            body = chat_body(request, model=model, dialect=dialect)
             answer = await self._endpoint.post(PATH, body, deadline=deadline, if_missing=missing, requests=requests)
             simpler = dialect.without(answer.said) if isinstance(answer, Refused) else None
             if simpler is None:
                 return answer
             self._dialect = simpler
 
-    def _read(self, answer: object, requests: Requests, *, duration_s: float) -> TextAnswer:
-        read = read_completion(answer, model=self._model, duration_s=duration_s)
+    def _read(self, answer: object, request: TextRequest, requests: Requests, *, duration_s: float) -> TextAnswer:
+        read = read_completion(answer, model=request.model or self._model, duration_s=duration_s)
         if read is None:
             requests.unanswered += 1  # whatever it took, it does not say
             raise ModelOutputInvalid(f"{self._endpoint.shown} sent an answer without choices")

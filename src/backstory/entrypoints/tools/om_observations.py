@@ -37,7 +37,9 @@ def observation_lookup(call: Call) -> ObservationLookup:
     policy = ObservationPolicy(
         message_tokens=settings.observation.message_tokens, observation_tokens=settings.reflection.observation_tokens
     )
-    observing = Observing(call.app.text_model, policy=policy, tokens=token_counter(exact=True))
+    observing = Observing(
+        call.app.text_model, policy=policy, tokens=token_counter(exact=True), reflector=settings.reflection.model
+    )
     return ObservationLookup(backend.digests, backend.conversations, observing, aside=run_blocking)
 
 

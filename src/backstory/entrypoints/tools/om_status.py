@@ -41,7 +41,7 @@ def _thresholds(status: ObservationStatus, observing: Observing) -> dict[str, ob
         "observationThreshold": observing.policy.message_tokens,
         "observationModel": observing.model_name,
         "reflectionThreshold": observing.policy.observation_tokens,
-        "reflectionModel": observing.model_name,
+        "reflectionModel": observing.reflector_name,
         "observationsPresent": bool(status.log.text),
     }
 
