@@ -116,6 +116,12 @@ class Digesting:
         log.warning("event=undo_overtaken session=%s", session)
         return False
 
+    async def is_resting(self, session: SessionId) -> bool:
+        """Whether the last try failed, and it is too early for another."""
+        digest = await self._digests.digest(session)
+        not_before = None if digest is None else digest.state.not_before
+        return not_before is not None and not_before > self._clock.now()
+
     async def left_undone(self) -> Sequence[SessionId]:
         """Sessions of this strategy whose work was found and not finished, the newest first; those that failed too
         often wait for their next user message."""

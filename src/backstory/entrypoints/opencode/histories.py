@@ -28,6 +28,7 @@ from backstory.errors import BackstoryError, StoreError
 log = logging.getLogger(__name__)
 
 MAX_UNANSWERED = 200  # sessions whose last request is kept since the store did not answer it
+MAX_TRIES = 5  # of what a compaction dropped: one try a turn
 LAST_AGENTS = 20  # newest messages among which a session's agent is looked for
 
 GiveWay = Callable[[], Awaitable[None]]
@@ -43,6 +44,7 @@ class _Wanted:
     project: ProjectId | None
     listed: Sequence[Listed] | None
     forced: bool = False
+    tries: int = 0
 
     def supersedes(self, other: _Wanted) -> bool:
         """Whether the other need not be done when this is: what is dropped cannot be seen in a later list."""
@@ -57,6 +59,7 @@ class HistoryHooks:
         self._give_way = give_way
         self._wanted: OrderedDict[SessionId, list[_Wanted]] = OrderedDict()  # each session's in their order
         self._unanswered: OrderedDict[SessionId, _Wanted] = OrderedDict()  # last requests that the store failed
+        self._missed: OrderedDict[SessionId, _Wanted] = OrderedDict()  # forced work that a model failed
         self._unswept: list[Place] = []
         self._systems: dict[SessionId, tuple[LongSessions, str]] = {}
         self._compacting: dict[SessionId, MessageId | None] = {}  # whose next list the host summarises; its turn
@@ -121,6 +124,8 @@ class HistoryHooks:
 
     def idle(self, place: Place, session: SessionId) -> None:
         """A turn has ended: what could not be seen or done at its first request can be now."""
+        if (missed := self._missed.pop(session, None)) is not None:
+            self._want(missed)
         if (last := self._last_request(place, session)) is not None:
             self._want(last[0])
 
@@ -198,18 +203,22 @@ class HistoryHooks:
         wanted = self._wanted[session].pop(0)
         if not self._wanted[session]:
             del self._wanted[session]
-        return session, _do(wanted)
+        return session, self._do(wanted)
+
+    async def _do(self, wanted: _Wanted) -> None:
+        """What a host has dropped is in no later list: when a model fails, it is tried again after later turns."""
+        work, session = wanted.sessions.work, wanted.session
+        if wanted.forced and not await work.is_resting(session):
+            await work.force(session)
+        await work.work(session, listed=wanted.listed, project=wanted.project)
+        if wanted.forced and wanted.tries + 1 < MAX_TRIES and await work.is_resting(session):
+            self._missed[session] = replace(wanted, tries=wanted.tries + 1)
+            if len(self._missed) > MAX_UNANSWERED:
+                self._missed.popitem(last=False)
 
 
 async def _keep_system(session: SessionId, sessions: LongSessions, text: str) -> None:
     await sessions.work.note_system(session, await anyio.to_thread.run_sync(admit_evidence, text))
-
-
-async def _do(wanted: _Wanted) -> None:
-    work = wanted.sessions.work
-    if wanted.forced:
-        await work.force(wanted.session)
-    await work.work(wanted.session, listed=wanted.listed, project=wanted.project)
 
 
 async def _is_left(place: Place, sessions: LongSessions, session: SessionId) -> bool:

@@ -21,7 +21,7 @@ from backstory.domain.conversation import Message, Session
 from backstory.domain.digest import DigestState, DigestUpdate, Strategy
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.entrypoints.opencode import protocol
-from backstory.entrypoints.opencode.histories import HistoryHooks
+from backstory.entrypoints.opencode.histories import MAX_TRIES, HistoryHooks
 from backstory.entrypoints.opencode.places import Place, Places
 from backstory.errors import StoreBusy, StoreError
 from backstory.ports.backend import Backend
@@ -217,7 +217,7 @@ async def test_a_compaction_is_announced_for_one_turn_only() -> None:
     assert "said u3" not in await host.pieces()
 
 
-async def test_a_compaction_that_a_failing_model_missed_does_not_make_later_turns_hasty() -> None:
+async def test_what_a_failing_model_missed_of_a_compaction_is_made_up_for_and_makes_no_later_turn_hasty() -> None:
     host = Host()
     host.world.strategy.failing = True
     await host.request("u1", "a1", "u2")
@@ -225,11 +225,28 @@ async def test_a_compaction_that_a_failing_model_missed_does_not_make_later_turn
     await host.request("u1", "a1", "u2")
     await host.work()
     host.world.strategy.failing = False
-    host.world.clock.advance(timedelta(minutes=10))
     await host.request("u4", "u5")
     host.hooks.idle(host.folder, SESSION)
     await host.work()
-    assert await host.pieces() == []
+    assert await host.pieces() == [], "too early after a failure"
+    host.world.clock.advance(timedelta(minutes=10))
+    host.hooks.idle(host.folder, SESSION)
+    await host.work()
+    assert await host.pieces() == ["said u1 and said a1", "said u2"]
+
+
+async def test_what_a_model_always_fails_is_not_tried_for_ever() -> None:
+    host = Host()
+    host.world.strategy.failing = True
+    await host.request("u1", "a1", "u2")
+    await host.hooks.compacting(host.folder, SESSION)
+    await host.request("u1", "a1", "u2")
+    for _ in range(3 * MAX_TRIES):
+        await host.work()
+        host.world.clock.advance(timedelta(minutes=10))
+        await host.request("u4")
+        host.hooks.idle(host.folder, SESSION)
+    assert 1 < host.world.strategy.asked <= MAX_TRIES
 
 
 async def _left_undone(host: Host, *, agent: str | None = None) -> None:
