@@ -41,7 +41,7 @@ format: $(VENV)/.dev ## Put the code into shape
 
 test: $(VENV)/.dev ## Every test, the real OpenCode's among them
 	@$(BIN)/python -m backstory.testing.opencode_binary || echo "OpenCode is not here; its tests will be skipped"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-all: test kills ## The tests and the slow proofs
 
