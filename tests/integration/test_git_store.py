@@ -24,15 +24,18 @@ from backstory.adapters.project_folder import see_project
 from backstory.adapters.stores.gitbranch.store import open_git
 from backstory.codecs.change import decode_change, encode_change
 from backstory.codecs.logfmt import parse_lines
-from backstory.domain.history import Action, Author, Change, Edit
+from backstory.domain.history import Action, Author, Change, Edit, undo_edits
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId
-from backstory.domain.memory import Deleted, Kind, Memory, Sensitivity, forget
-from backstory.domain.provenance import Origin
+from backstory.domain.memory import Counters, Deleted, Kind, Memory, Sensitivity, forget
+from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.errors import InputError, StoreUnavailable
 from backstory.ports.backend import Backend
-from backstory.ports.upkeep import Severity
+from backstory.ports.store import Use
+from backstory.ports.upkeep import Severity, StoreUpkeep
+from backstory.testing.contracts.doubt_store import doubt_of
+from backstory.testing.contracts.summaries import summary_of
 from backstory.testing.fakes import FULL_MEMORY, ORCHARD, START, sample_memory
 
 BUNDLE = Path(__file__).parents[3] / "shared" / "seed-stores" / "git-memory" / "git-memory.bundle"
@@ -132,6 +135,11 @@ def everything(backend: Backend, *, states: frozenset[str] = frozenset({"active"
 
 def contents(backend: Backend, **options: frozenset[str]) -> list[str]:
     return sorted(memory.content for memory in everything(backend, **options))
+
+
+def upkeep_of(backend: Backend) -> StoreUpkeep:
+    assert backend.upkeep is not None
+    return backend.upkeep
 
 
 def register(backend: Backend, folder: Path) -> ProjectId:
@@ -404,6 +412,73 @@ def test_a_lost_local_store_is_made_anew_from_the_ref(
     ]
     assert run(again.memories.history, limit=50) == history
     assert run(again.memories.commit, replace(first, id=ChangeId(IDS.new_id()))) == first
+
+
+def test_what_somebody_decided_of_a_memory_stands_on_the_ref_and_what_was_counted_does_not(
+    repository: Repository, opened: Callable[..., Backend]
+) -> None:
+    backend = opened(repository.folder)
+    [line] = [add(backend, "rated", provenance=Provenance(derived_from=(FULL_MEMORY.id,)))]
+    before = repository.lines()
+    run(backend.memories.record_use, Use(memories=(line.id,), at=START, session=None, surfaced=True))
+    rated = replace(line, counters=Counters(helpful=2, irrelevant=1))
+    rating = commit(backend, Edit(before=line, after=rated), action=Action.FEEDBACK)
+    assert repository.lines() == before  # a line has no place for it
+    other = opened(repository.folder, index="other.db", trusted=True)
+    [found] = everything(other)
+    assert (found.counters, found.provenance) == (Counters(helpful=2, irrelevant=1), line.provenance)
+    run(other.memories.record_use, Use(memories=(line.id,), at=START, session=None, surfaced=False))
+    again = commit(
+        other, Edit(before=found, after=replace(found, counters=Counters(helpful=3))), action=Action.FEEDBACK
+    )
+    assert [memory.counters for memory in everything(backend)] == [Counters(helpful=3, surfaced=1)]
+    assert [memory.counters for memory in everything(other)] == [Counters(helpful=3, recalled=1)]
+    for change in (again, rating):
+        kept = run(backend.memories.change, change.id)
+        assert kept is not None
+        edits = undo_edits(kept, run(backend.memories.get, [line.id]), now=START)
+        commit(backend, *edits, action=Action.UNDO, undoes=change.id)
+    assert [memory.counters for memory in everything(backend)] == [Counters(surfaced=1)]
+    assert [memory.counters for memory in everything(other)] == [Counters(recalled=1)]
+    assert not [finding for finding in run(upkeep_of(backend).verify, full=True) if finding.severity is Severity.DAMAGE]
+
+
+def test_a_change_without_sources_or_ratings_is_read_as_before(
+    repository: Repository, opened: Callable[..., Backend]
+) -> None:
+    backend = opened(repository.folder)
+    memory = add(backend, "of an older clone")
+    [path] = [path for path in repository.files() if path.startswith(".backstory/changes")]
+    told = [json.loads(line) for line in repository.file(path).splitlines() if line]
+    assert "derived_from" not in told[1]["after"]["provenance"]
+    del told[1]["after"]["counters"], told[1]["after"]["provenance"]
+    repository.write_as_the_original_tool(path, "".join(json.dumps(line) + "\n" for line in told))
+    [found] = everything(opened(repository.folder, index="other.db", trusted=True))
+    assert (found.id, found.counters, found.provenance) == (memory.id, Counters(), Provenance())
+
+
+def test_what_was_derived_goes_with_what_others_change_on_the_ref(
+    repository: Repository, opened: Callable[..., Backend]
+) -> None:
+    backend = opened(repository.folder)
+    other = opened(repository.folder, index="other.db", trusted=True)
+    reworded, forgotten, kept, removed = (add(backend, f"memory {n}", area="x") for n in range(4))
+    projects = [ProjectId(f"p{n}") for n in range(4)]
+    for project, memory in zip(projects, (reworded, forgotten, kept, removed), strict=True):
+        run(backend.dreams.put_summary, summary_of(memory, project=project))
+    ids = [memory.id for memory in (reworded, forgotten, kept, removed)]
+    run(backend.doubts.replace, ids, [doubt_of(memory) for memory in (reworded, forgotten, kept, removed)])
+    theirs = run(other.memories.get, ids)
+    commit(other, Edit(before=theirs[ids[0]], after=replace(theirs[ids[0]], content="another text")))
+    commit(
+        other, Edit(before=theirs[ids[1]], after=forget(theirs[ids[1]], now=START, reason="x")), action=Action.FORGET
+    )
+    commit(other, Edit(before=theirs[ids[2]], after=replace(theirs[ids[2]], pinned=True)), action=Action.PIN)
+    [path] = [path for path in repository.files() if path.startswith(LINES) and "deletions" not in path]
+    rest = [line for line in repository.lines() if "memory 3" not in line]
+    repository.write_as_the_original_tool(path, "\n".join(rest) + "\n")
+    assert [run(backend.dreams.summary, project) is None for project in projects] == [True, True, False, True]
+    assert set(run(backend.doubts.doubts)) == {kept.id}
 
 
 def test_what_others_put_on_the_ref_is_not_believed_to_be_the_users_words(

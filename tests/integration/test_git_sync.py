@@ -24,7 +24,7 @@ from backstory.adapters.stores.gitbranch.store import open_git
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, ProjectId
-from backstory.domain.memory import Active, Deleted, Memory, Sensitivity, forget
+from backstory.domain.memory import Active, Counters, Deleted, Memory, Sensitivity, Visibility, forget
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
@@ -73,6 +73,10 @@ class Clone:
 
     def reword(self, memory: Memory, content: str, *, minutes: int) -> Memory:
         return self.commit(Edit(before=memory, after=replace(memory, content=content)), minutes=minutes)
+
+    def rate(self, memory: Memory, *, helpful: int, irrelevant: int = 0, minutes: int) -> Memory:
+        rated = replace(memory, counters=replace(memory.counters, helpful=helpful, irrelevant=irrelevant))
+        return self.commit(Edit(before=memory, after=rated), minutes=minutes, action=Action.FEEDBACK)
 
     def forget(self, memory: Memory, *, minutes: int) -> Memory:
         gone = forget(memory, now=START + timedelta(minutes=minutes), reason="wrong")
@@ -196,6 +200,47 @@ def test_both_sides_of_a_conflict_stay_in_the_history_and_the_newer_decision_sta
     here.sync()
     there.sync()
     assert there.contents() == ["Otters eat anything"]
+
+
+def test_ratings_of_two_clones_count_from_both(clone: Callable[..., Clone]) -> None:
+    here, there = clone("here"), clone("there")
+    draft = sample_memory(
+        "Otters eat fish", project=None, visibility=Visibility.GLOBAL, counters=Counters(helpful=4, irrelevant=2)
+    )
+    memory = here.commit(Edit(before=None, after=draft), action=Action.ADD)
+    here.sync()
+    there.sync()
+    [theirs] = there.memories()
+    mine = here.rate(memory, helpful=5, irrelevant=1, minutes=5)
+    here.rate(mine, helpful=6, irrelevant=1, minutes=6)
+    there.rate(theirs, helpful=5, irrelevant=3, minutes=9)
+    there.sync()
+    report = here.sync()
+    assert (report.disagreements, report.renumbered) == ((), ())
+    there.sync()
+    assert here.tree() == there.tree()
+    for one in (here, there):
+        assert [found.counters for found in one.memories()] == [Counters(helpful=7, irrelevant=2)]
+        changes = one.do(one.backend.memories.history, memory=memory.id)
+        assert (changes[0].author, "both count" in str(changes[0].reason)) == (Author.SYSTEM, True)
+        assert check(one) == []
+    here.sync()
+    assert here.sync().sent == 0
+
+
+def test_the_same_rating_in_two_clones_counts_twice_and_beside_a_newer_text(clone: Callable[..., Clone]) -> None:
+    here, there = clone("here"), clone("there")
+    memory = here.add("Otters eat fish")
+    here.sync()
+    there.sync()
+    [theirs] = there.memories()
+    here.rate(memory, helpful=1, minutes=5)
+    there.reword(there.rate(theirs, helpful=1, minutes=6), "Otters eat crabs", minutes=9)
+    here.sync()
+    there.sync()
+    here.sync()
+    for one in (here, there):
+        assert [(found.content, found.counters.helpful) for found in one.memories()] == [("Otters eat crabs", 2)]
 
 
 @pytest.mark.parametrize("forgotten_later", [True, False])

@@ -25,6 +25,9 @@ from backstory.ports.backend import Backend
 from backstory.ports.index import Embedded
 from backstory.ports.upkeep import Finding, Invariant, Restored, Severity, StoreUpkeep
 from backstory.testing.contracts.digest_store import piece, written
+from backstory.testing.contracts.doubt_store import doubt_of
+from backstory.testing.contracts.dream_store import FULL_STATE
+from backstory.testing.contracts.summaries import summary_of
 from backstory.testing.fakes import START, HashEmbedder, add_memories, sample_change, sample_memory
 from backstory.testing.postgres import PostgresForTests, postgres_for_tests, why_there_is_none
 
@@ -162,6 +165,9 @@ async def _say(backend: Backend, shown: Memory) -> None:
         FrozenSnapshot(session=session, text="heron", shown=(shown.id,), created_at=START)
     )
     await written(backend.digests, piece(1), session=session)
+    await backend.dreams.apply(replace(FULL_STATE, session=session))
+    await backend.dreams.put_summary(summary_of(shown, project=None))
+    await backend.doubts.replace([shown.id], [doubt_of(shown)])
 
 
 async def contents(backend: Backend) -> list[str]:
@@ -193,6 +199,11 @@ DERIVED = {
     "the passages are summed wrongly": ("UPDATE passage_statistics SET documents = 7", Invariant.PASSAGES),
     "a showing is not noted": ("DELETE FROM recall_block_memories", Invariant.SHOWINGS),
     "a piece of a digest has no parent": ("UPDATE digest_pieces SET parent = 'node9_999'", Invariant.DIGESTS),
+    "a state cannot be read": ("UPDATE dreams SET updated_us = 999999999999999999", Invariant.DREAMS),
+    "a summary has a source that is not there": (
+        "INSERT INTO summary_sources (project, position, memory) VALUES ('', 1, 'none')", Invariant.DREAMS
+    ),
+    "a doubt cannot be read": ("UPDATE doubts SET since_us = 999999999999999999", Invariant.DOUBTS),
 }  # fmt: skip
 
 

@@ -35,6 +35,9 @@ from backstory.ports.index import Embedded
 from backstory.ports.models import EmbeddingModel
 from backstory.ports.upkeep import Finding, Invariant, Severity, StoreUpkeep
 from backstory.testing.contracts.digest_store import piece, written
+from backstory.testing.contracts.doubt_store import doubt_of
+from backstory.testing.contracts.dream_store import FULL_STATE
+from backstory.testing.contracts.summaries import summary_of
 from backstory.testing.fakes import FULL_MEMORY, START, add_memories, sample_change, sample_memory
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +89,9 @@ def filled(path: Path) -> Backend:
     )
     drive(backend.conversations.freeze_block(block))
     drive(written(backend.digests, piece(1), session=session.id))
+    drive(backend.dreams.apply(replace(FULL_STATE, session=session.id)))
+    drive(backend.dreams.put_summary(summary_of(first, project=None)))
+    drive(backend.doubts.replace([first.id], [doubt_of(first)]))
     return backend
 
 
@@ -125,6 +131,7 @@ def test_a_store_that_was_only_used_keeps_every_invariant(tmp_path: Path, full: 
     assert verify(path, full=full) == []
 
 
+FORGOTTEN = "SELECT id FROM memories WHERE state = 'deleted'"
 BROKEN: list[tuple[Invariant, Severity, str]] = [
     (Invariant.REFERENCES, Severity.DAMAGE, "INSERT INTO memory_sessions VALUES (99, 'ses')"),
     (Invariant.READABLE, Severity.DAMAGE, "UPDATE memories SET status = '{' WHERE n = 1"),
@@ -160,6 +167,12 @@ BROKEN: list[tuple[Invariant, Severity, str]] = [
     (Invariant.SHOWINGS, Severity.OUT_OF_STEP, "INSERT INTO recall_block_memories VALUES ('other', 'm1')"),
     (Invariant.DIGESTS, Severity.OUT_OF_STEP, "UPDATE digest_pieces SET parent = 'node9_999'"),
     (Invariant.DIGESTS, Severity.OUT_OF_STEP, "UPDATE digest_pieces SET children = '[\"node9_999\"]'"),
+    (Invariant.DREAMS, Severity.OUT_OF_STEP, "UPDATE dreams SET updated_us = 'noon'"),
+    (Invariant.DREAMS, Severity.OUT_OF_STEP, "UPDATE summaries SET created_us = 'noon'"),
+    (Invariant.DREAMS, Severity.OUT_OF_STEP, "INSERT INTO summary_sources VALUES ('', 1, 'of no memory')"),
+    (Invariant.DREAMS, Severity.OUT_OF_STEP, f"UPDATE summary_sources SET memory = ({FORGOTTEN})"),
+    (Invariant.DOUBTS, Severity.OUT_OF_STEP, "UPDATE doubts SET since_us = 'noon'"),
+    (Invariant.DOUBTS, Severity.OUT_OF_STEP, f"UPDATE doubts SET memory = ({FORGOTTEN})"),
 ]  # fmt: skip
 
 

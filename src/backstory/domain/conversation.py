@@ -83,12 +83,21 @@ def typed_text(message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMemory:
-    """One memory in a block: which, how well it matched (0 to 1), and why, in a sentence."""
+    """One memory in a block: which, how well it matched (0 to 1), and why, in a sentence.
+
+    ``parts`` name what each kind of evidence added to the score (``score_parts.py``); blocks from before they were kept
+    have none.
+    """
 
     memory: MemoryId
     n: int
     score: float
     reason: str
+    parts: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Take the parts as JSON has them, too. Raises ValueError or TypeError where they are none."""
+        object.__setattr__(self, "parts", tuple((str(name), float(value)) for name, value in self.parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,18 @@ def excerpt(text: str, blob: BlobHash, size: ExcerptSize) -> str:
     )
 
 
+def excerpt_anew(text: str, old: BlobHash, new: BlobHash, content: str) -> str:
+    """A text with its excerpt of the blob ``old`` made anew, as long as before, of ``content``, which is in ``new``;
+    all of the content where that is not longer. Addresses name ``new`` too."""
+    mark = next((mark for mark in _LEFT_OUT.finditer(text) if mark[1] == old), None)
+    if mark is None:
+        return text.replace(old, new)
+    head, tail = mark.start(), len(text) - mark.end()
+    if len(content) <= head + tail:
+        return content
+    return excerpt(content, new, ExcerptSize(whole=head + tail, head=head, tail=tail))
+
+
 def attached(head: str, blob: BlobHash) -> str:
     """A data: address without its data. ``head`` is all of it up to the comma, which is included."""
     return f"{head}[blob {blob}]"

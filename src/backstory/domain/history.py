@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from backstory.domain.ids import ChangeId, MemoryId, SessionId
-from backstory.domain.memory import Deleted, Memory, Status, is_withheld
-from backstory.domain.scope import Viewer, visible
+from backstory.domain.memory import Deleted, Memory, Status, Superseded, is_withheld
+from backstory.domain.scope import Viewer, circle, visible
 from backstory.errors import Conflict, InputError
 
 
@@ -96,8 +96,20 @@ def _is_as_left(present: Memory, left: Memory) -> bool:
 
 def _with_bookkeeping(memory: Memory, *, of: Memory) -> Memory:
     """A memory with what is counted, not decided, taken from its present state."""
-    times = replace(memory.times, surfaced=of.times.surfaced, used=of.times.used)
-    return replace(memory, n=of.n, revision=of.revision, counters=of.counters, times=times)
+    return replace(with_counted(memory, of=of), n=of.n, revision=of.revision)
+
+
+def with_counted(memory: Memory, *, of: Memory) -> Memory:
+    """A memory as somebody decided it, with what only ``record_use`` moves as it is in ``of``: how often and when it
+    was surfaced and recalled, in how many sessions. Helpful and irrelevant are decisions."""
+    counted = of.counters
+    return replace(
+        memory,
+        counters=replace(
+            memory.counters, surfaced=counted.surfaced, recalled=counted.recalled, sessions=counted.sessions
+        ),
+        times=replace(memory.times, surfaced=of.times.surfaced, used=of.times.used),
+    )
 
 
 def touched(change: Change) -> Sequence[MemoryId]:
@@ -112,6 +124,39 @@ WITHHELD = "a memory in it was forgotten, or made private or local-only"
 def withheld(change: Change) -> list[MemoryId]:
     """The memories that a change forgot, or made private or local-only, in its order: no frozen text shows them on."""
     return [edit.after.id for edit in change.edits if edit.before is not None and is_withheld(edit.after)]
+
+
+def sources_lost(change: Change) -> list[MemoryId]:
+    """The memories, in the order of a change, that are no longer what somebody summed up: their text is another, they
+    were superseded or are withheld, or others read them than before."""
+    return [edit.after.id for edit in change.edits if no_longer_summed_up(edit)]
+
+
+def no_longer_summed_up(edit: Edit) -> bool:
+    """Whether a summary that was made from the memory before is one of the memory no more."""
+    return edit.before is not None and (
+        not may_be_summed_up(edit.after)
+        or edit.before.content != edit.after.content
+        or circle(edit.before) != circle(edit.after)
+    )
+
+
+def may_be_summed_up(memory: Memory) -> bool:
+    """Whether a summary may be made from a memory: current, and neither private nor local-only."""
+    return not is_withheld(memory) and not isinstance(memory.status, Superseded)
+
+
+def doubts_settled(change: Change) -> list[MemoryId]:
+    """The memories, in the order of a change, that no doubt is kept of any more: they say something else, or were
+    forgotten."""
+    return [edit.after.id for edit in change.edits if no_longer_doubted(edit)]
+
+
+def no_longer_doubted(edit: Edit) -> bool:
+    """Whether a doubt about the memory before is none about the memory after."""
+    return edit.before is not None and (
+        isinstance(edit.after.status, Deleted) or edit.before.content != edit.after.content
+    )
 
 
 def check_not_empty(change: Change) -> None:

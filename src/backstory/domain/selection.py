@@ -11,6 +11,7 @@ from datetime import datetime
 from backstory.domain.ids import MemoryId
 from backstory.domain.labels import canonical_area, canonical_tag
 from backstory.domain.memory import (
+    Conflicted,
     Kind,
     Memory,
     Sensitivity,
@@ -36,8 +37,9 @@ class Selection:
 
     ``states`` are status names as of ``now``. ``tags`` must all be present. ``area`` selects that path and everything
     below it. ``learned`` bounds the learned date, both ends included. ``same_text`` is any wording whose normalised
-    form equals the memory's. ``contains`` is a normalised substring of the content. ``offerable`` asks for those
-    that may reach a model unasked, or for the others.
+    form equals the memory's. ``contains`` is a normalised substring of the content. ``derived_from`` asks for those
+    that were made from that memory, ``against`` for those in conflict with it. ``offerable`` asks for those that may
+    reach a model unasked, or for the others.
     """
 
     viewer: Viewer
@@ -54,6 +56,8 @@ class Selection:
     same_text: str | None = None
     contains: str | None = None
     superseded_by: MemoryId | None = None
+    derived_from: MemoryId | None = None
+    against: MemoryId | None = None
     offerable: bool | None = None
 
     def __post_init__(self) -> None:
@@ -78,6 +82,8 @@ def selects(selection: Selection, memory: Memory) -> bool:
         and (selection.same_text is None or normalise(memory.content) == normalise(selection.same_text))
         and (selection.contains is None or normalise(selection.contains) in normalise(memory.content))
         and (selection.superseded_by is None or _is_superseded_by(memory, selection.superseded_by))
+        and (selection.derived_from is None or selection.derived_from in memory.provenance.derived_from)
+        and (selection.against is None or _is_against(memory, selection.against))
         and (selection.offerable is None or is_offerable(memory) is selection.offerable)
     )
 
@@ -90,3 +96,7 @@ def _in_area(area: str | None, wanted: str | None) -> bool:
 
 def _is_superseded_by(memory: Memory, newer: MemoryId) -> bool:
     return isinstance(memory.status, Superseded) and memory.status.by == newer
+
+
+def _is_against(memory: Memory, other: MemoryId) -> bool:
+    return isinstance(memory.status, Conflicted) and memory.status.against == other

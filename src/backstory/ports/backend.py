@@ -12,6 +12,9 @@ from backstory.ports.store import MemoryStore, ProjectRegistry
 
 if TYPE_CHECKING:  # some milliseconds each that a recall would pay for nothing
     from backstory.ports.digests import DigestStore
+    from backstory.ports.doubts import DoubtStore
+    from backstory.ports.dreams import DreamStore
+    from backstory.ports.erasing import Eraser
     from backstory.ports.ledger import Ledger
     from backstory.ports.upkeep import StoreUpkeep
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:  # some milliseconds each that a recall would pay for nothing
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """Everything that is kept, behind its ports. Closing ``memories`` closes all of it. ``upkeep`` is None where a
-    backend cannot verify and copy itself."""
+    backend cannot verify and copy itself, ``eraser`` where it cannot prove that something is gone."""
 
     memories: MemoryStore
     text: TextIndex
@@ -29,4 +32,7 @@ class Backend:
     projects: ProjectRegistry
     ledger: Ledger
     digests: DigestStore
+    dreams: DreamStore
+    doubts: DoubtStore
     upkeep: StoreUpkeep | None = None
+    eraser: Eraser | None = None

@@ -156,6 +156,14 @@ class VectorIndex(Protocol):
         vector's length is not the model's dimension."""
         ...
 
+    async def vectors_of(self, ids: Sequence[MemoryId], *, model: EmbeddingModel) -> Mapping[MemoryId, Vector]:
+        """The stored vectors of these memories; those without one of this model and dimension are left out.
+
+        They stand for the text that ``unembedded`` told, and may be rounded to half precision, which moves a cosine by
+        about 2e-5.
+        """
+        ...
+
     async def compare_words(
         self, words: WordVectors, ids: Sequence[MemoryId], *, model: EmbeddingModel
     ) -> Mapping[MemoryId, WordAgreement]:

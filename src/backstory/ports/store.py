@@ -79,13 +79,18 @@ class MemoryStore(Protocol):
         """Write all edits of a change and the change itself, or nothing.
 
         Returns the change as stored: added memories have their number (never given before), each written memory its
-        next revision, 1 for the first. An added memory brings its counters; afterwards only ``record_use`` moves
-        counters and the surfaced and used times, whatever ``after`` says. When ``change.key`` was committed before,
-        nothing is written and that earlier change is returned.
+        next revision, 1 for the first. An added memory brings its counters. Afterwards ``helpful`` and ``irrelevant``
+        are written as ``after`` says, since they are decisions; how often a memory was surfaced and recalled, in how
+        many sessions, and the surfaced and used times only ``record_use`` moves, whatever ``after`` says. When
+        ``change.key`` was committed before, nothing is written and that earlier change is returned.
 
         What a change withholds (``withheld``: forgotten, private or local-only from now on) no frozen text shows any
         more, from the same moment: blocks that show it become empty, with ``WITHHELD`` as the reason, and keep what
         they had shown; snapshots that show it are let go.
+
+        With the same commit goes every summary with a source that says something else now, is superseded or withheld,
+        or has other readers (``sources_lost``); and every doubt about a memory that says something else now or is
+        forgotten (``doubts_settled``).
 
         Raises Conflict when a memory's stored revision is not the one in ``before`` (so also for a memory that stands
         twice in a change), when an added id or the change's id exists already, and when any memory is selected by
@@ -126,7 +131,8 @@ class MemoryStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectMove:
-    """Aliases, sessions and memories that pass from one project to another, as one decision.
+    """Aliases, sessions and memories that pass from one project to another, as one decision. How far a session is
+    distilled passes with it, one revision further, also where the archive does not know the session.
 
     ``sessions`` None means all of the source's, and that no memory may be left there afterwards (a merge). ``change``
     moves the memories: each of its edits has the source's project before and the target's after.

@@ -43,6 +43,8 @@ class Invariant(StrEnum):
     VECTORS = "vectors"
     SHOWINGS = "showings"
     DIGESTS = "digests"
+    DREAMS = "dreams"
+    DOUBTS = "doubts"
 
     @property
     def number(self) -> int:

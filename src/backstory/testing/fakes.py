@@ -140,6 +140,7 @@ FULL_MEMORY = sample_memory(
     provenance=Provenance(
         session=SessionId("ses-0"),
         messages=(MessageId("m2"), MessageId("m1")),
+        derived_from=(MemoryId(ulid(3, series=7)), MemoryId(ulid(2, series=7))),
         tool="memory_remember",
         agent="build",
         extracted_at=START,
@@ -178,10 +179,8 @@ def failing_backend(
     *, error: Callable[[], Exception] = lambda: StoreUnavailable("the disk is on fire"), only: str = "", over: Backend
 ) -> Backend:
     """A backend whose methods raise ``error``: all, or those with ``only`` in their name; the others reach ``over``."""
-    parts = {
-        name: _Failing(getattr(over, name), error, only)
-        for name in ("memories", "text", "vectors", "conversations", "evidence", "projects", "ledger", "digests")
-    }
+    ports = ["memories", "text", "vectors", "conversations", "evidence", "projects", "ledger", "digests", "dreams"]
+    parts = {name: _Failing(getattr(over, name), error, only) for name in (*ports, "doubts")}
     return replace(over, **cast("dict[str, Any]", parts))  # the wrappers answer to any port
 
 

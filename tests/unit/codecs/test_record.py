@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from backstory.codecs.record import decode_memory, decode_provenance, decode_status, encode_memory, format_time
+from backstory.codecs.record import (
+    decode_memory,
+    decode_provenance,
+    decode_status,
+    encode_memory,
+    encode_provenance,
+    format_time,
+)
+from backstory.domain.ids import MessageId
 from backstory.domain.memory import Active, Expired
 from backstory.domain.provenance import Origin, Provenance
 from backstory.errors import InputError
@@ -19,6 +28,19 @@ LEAST: dict[str, Any] = {"id": FULL_MEMORY.id, "content": "x", "times": {"learne
 
 def test_every_field_comes_back_through_json() -> None:
     assert decode_memory(json.loads(json.dumps(encode_memory(FULL_MEMORY)))) == FULL_MEMORY
+
+
+def test_what_a_memory_was_made_from_is_a_list_that_older_records_have_not() -> None:
+    encoded = encode_memory(FULL_MEMORY)
+    provenance = encoded["provenance"]
+    assert isinstance(provenance, dict)
+    assert provenance["derived_from"] == list(FULL_MEMORY.provenance.derived_from)
+    older = {name: value for name, value in provenance.items() if name != "derived_from"}
+    assert decode_provenance(older) == replace(FULL_MEMORY.provenance, derived_from=())
+    assert "derived_from" not in encode_provenance(Provenance(messages=(MessageId("m1"),)))
+    for wrong in ("x", [1], {"a": "b"}):
+        with pytest.raises(InputError, match="derived_from"):
+            decode_provenance({"derived_from": wrong})
 
 
 def test_what_is_missing_takes_its_default() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -140,6 +141,13 @@ def pack(vector: Vector) -> bytes:
     import numpy
 
     return numpy.asarray(vector, dtype="<f2").tobytes()
+
+
+def unpack(packed: bytes) -> Vector:
+    """The vector that ``pack`` made these bytes of, as single-precision numbers."""
+    import numpy
+
+    return array("f", numpy.frombuffer(packed, dtype="<f2").astype(numpy.float32).tobytes())
 
 
 def cosines(packed: Sequence[bytes], vector: Vector) -> list[float]:

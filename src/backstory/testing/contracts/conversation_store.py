@@ -29,7 +29,8 @@ def part(name: str, text: str = "hello", **fields: object) -> Part:
 
 def block(message: MessageId, text: str = "<b>…</b>", **fields: object) -> FrozenBlock:
     """A frozen block."""
-    shown = (ShownMemory(memory=MemoryId(ulid(1)), n=1, score=0.5, reason="words, “quoted”"),)
+    parts = (("meaning", 6.25), ("project", 2.0))
+    shown = (ShownMemory(memory=MemoryId(ulid(1)), n=1, score=0.5, reason="words, “quoted”", parts=parts),)
     plain = FrozenBlock(message=message, session=S1, text=text, shown=shown, silent_because=None, created_at=START)
     return replace(plain, **fields)  # type: ignore[arg-type]  # fields of FrozenBlock
 

@@ -1,4 +1,5 @@
-"""The contract of the MemoryStore: writing, history, counters. What a selection means is in ``selections.py``."""
+"""The contract of the MemoryStore: writing and history. Counters are in ``counters.py``, what a selection means is in
+``selections.py``."""
 
 from __future__ import annotations
 
@@ -6,20 +7,19 @@ from dataclasses import replace
 from datetime import timedelta
 
 from backstory.domain.history import Action, Author, Edit, in_sight, touched
-from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
+from backstory.domain.ids import ChangeId, MemoryId, MessageId, ProjectId, SessionId
 from backstory.domain.memory import (
     Conflicted,
-    Counters,
     Deleted,
     Memory,
     Sensitivity,
     Superseded,
     Visibility,
 )
+from backstory.domain.provenance import Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
 from backstory.errors import Conflict, InputError
-from backstory.ports.store import Use
 from backstory.testing.contracts.checks import Checks, MakeBackend, expect_error
 from backstory.testing.fakes import FULL_MEMORY, ORCHARD, START, add_memories, sample_change, sample_memory, ulid
 
@@ -247,33 +247,19 @@ async def history_is_newest_first_and_limited(make: MakeBackend) -> None:
 
 
 @MEMORY_STORE_CHECKS
-async def use_is_counted_by_kind_and_by_session(make: MakeBackend) -> None:
+async def what_a_memory_was_made_from_comes_back_in_it_and_in_its_history(make: MakeBackend) -> None:
     store = make().memories
-    (memory,) = await add_memories(store, sample_memory())
-    for session, surfaced in (("a", False), ("a", True), ("b", True), (None, True)):
-        use = Use(
-            memories=(memory.id, MemoryId(ulid(404))),
-            at=LATER,
-            session=None if session is None else SessionId(session),
-            surfaced=surfaced,
-        )
-        await store.record_use(use)
-    found = (await store.get([memory.id]))[memory.id]
-    assert found.counters == Counters(recalled=1, surfaced=3, sessions=2)
-    assert (found.times.used, found.times.surfaced) == (LATER, LATER)
-    assert (found.revision, found.times.confirmed) == (1, START)
-
-
-@MEMORY_STORE_CHECKS
-async def a_write_never_takes_back_what_was_counted(make: MakeBackend) -> None:
-    store = make().memories
-    (memory,) = await add_memories(store, sample_memory())
-    await store.record_use(Use(memories=(memory.id,), at=LATER, session=None, surfaced=True))
-    await store.record_use(Use(memories=(memory.id,), at=LATER, session=None, surfaced=False))
-    await store.commit(sample_change(2, reworded(memory, "other")))
-    found = (await store.get([memory.id]))[memory.id]
-    assert found.counters == Counters(surfaced=1, recalled=1)
-    assert (found.times.surfaced, found.times.used) == (LATER, LATER)
+    sources = (MemoryId(ulid(7)), MemoryId(ulid(3)), MemoryId("no such form"))
+    made = Provenance(derived_from=sources, messages=(MessageId("m1"),))
+    (memory,) = await add_memories(store, sample_memory("derived", provenance=made))
+    assert (await store.get([memory.id]))[memory.id].provenance == made
+    plain = replace(memory, provenance=Provenance())
+    change = await store.commit(sample_change(2, Edit(before=memory, after=plain)))
+    assert (await store.get([memory.id]))[memory.id].provenance == Provenance()
+    [second, first] = await store.history(memory=memory.id)
+    assert second == await store.change(change.id)
+    assert second.edits[0].before == memory
+    assert first.edits[0].after.provenance.derived_from == sources
 
 
 @MEMORY_STORE_CHECKS

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from backstory.domain.conversation import Session
+from backstory.domain.dream_state import DreamState
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
 from backstory.domain.memory import Memory
@@ -188,14 +189,20 @@ async def _owners(backend: Backend) -> set[ProjectId | None]:
     memory_id = MemoryId(ulid(1, series=4))
     session = await backend.conversations.session(SessionId("s1"))
     assert session is not None
+    distilled = [await backend.dreams.state(SessionId(name)) for name in ("s1", "of no archive")]
     folders = {alias.project for alias in await backend.projects.aliases(["git:a", "dir:a"])}
-    return {(await backend.memories.get([memory_id]))[memory_id].project, session.project, *folders}
+    return {(await backend.memories.get([memory_id]))[memory_id].project, session.project, *folders} | {
+        state.project for state in distilled if state is not None
+    }
 
 
 @PROJECT_REGISTRY_CHECKS
 async def a_move_takes_memories_sessions_and_aliases_and_undoing_brings_all_back(make: MakeBackend) -> None:
     backend = make()
-    memory, _ = await two_projects(backend)
+    memory, session = await two_projects(backend)
+    other = SessionId("another project's")
+    for name, owner in ((session.id, FIRST), (SessionId("of no archive"), FIRST), (other, THIRD)):
+        await backend.dreams.apply(DreamState(session=name, project=owner, updated_at=LATER))
     change = _change(2, Edit(before=memory, after=replace(memory, project=SECOND)))
     stored = await backend.projects.move(_merge(change), now=LATER)
     assert stored is not None
@@ -209,6 +216,11 @@ async def a_move_takes_memories_sessions_and_aliases_and_undoing_brings_all_back
             _change(n, Edit(before=current, after=replace(current, project=owner)), undoes=undoes)
         )
         assert await _owners(backend) == {owner}
+    state = await backend.dreams.state(other)
+    assert state is not None
+    assert (state.project, state.revision) == (THIRD, 1)
+    late = DreamState(session=session.id, project=FIRST, revision=1, updated_at=LATER)
+    assert not await backend.dreams.apply(late)  # it was read before the move
     assert set(await backend.projects.projects()) == {FIRST, SECOND}
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from backstory.domain.blob import make_blob
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Role, Session
+from backstory.domain.dream_state import DreamState
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.domain.scope import Viewer
 from backstory.domain.text import analyse
@@ -112,6 +113,20 @@ async def a_part_of_it_at_a_time_the_oldest_first_comes_to_the_same(make: MakeBa
     while (more := await store.prune(before, limit=2)) != Pruned():
         removed += more
     assert _without_passages(removed) == WHOLE
+
+
+@check
+async def how_far_a_session_is_distilled_goes_with_the_session(make: MakeBackend) -> None:
+    backend = await _filled(make)
+    for session in (OLD, NEW):
+        await backend.dreams.apply(DreamState(session=session, project=ORCHARD, updated_at=START))
+    before = START + 10 * DAY
+    await backend.conversations.expired(before)
+    await backend.conversations.prune(before, limit=2)
+    assert await backend.dreams.state(OLD) is not None
+    await backend.conversations.prune(before, limit=100)
+    assert await backend.dreams.state(OLD) is None
+    assert await backend.dreams.state(NEW) is not None
 
 
 @check

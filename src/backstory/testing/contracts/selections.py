@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 
-from backstory.domain.ids import MemoryId, ProjectId, SessionId
+from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
 from backstory.domain.memory import Conflicted, Deleted, Kind, Memory, Sensitivity, Superseded, Tier, Visibility
-from backstory.domain.provenance import Origin
+from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, WITH_SUPERSEDED, Selection
 from backstory.domain.time_range import TimeRange
@@ -219,3 +220,32 @@ async def what_a_memory_replaced_is_found_through_it(make: MakeBackend) -> None:
     )
     assert await texts(store, seen(states=EVERY_STATE, superseded_by=newer)) == ["a"]
     assert await texts(store, seen(superseded_by=newer)) == []
+
+
+@SELECTION_CHECKS
+async def what_was_made_from_a_memory_is_found_through_it(make: MakeBackend) -> None:
+    source, other = MemoryId(ulid(1)), MemoryId(ulid(2))
+    told = MappingProxyType({"derived_from": source, "note": f'"derived_from":["{source}"]'})
+    store = await filled(
+        make,
+        sample_memory("a", provenance=Provenance(derived_from=(other, source))),
+        sample_memory("b", provenance=Provenance(derived_from=(other,))),
+        sample_memory("c", provenance=Provenance(messages=(MessageId(source),), raw=told)),
+        sample_memory("d", provenance=Provenance(derived_from=(other,), messages=(MessageId(source),), raw=told)),
+    )
+    assert await texts(store, seen(derived_from=source)) == ["a"]
+    assert await texts(store, seen(derived_from=MemoryId(ulid(3)))) == []
+
+
+@SELECTION_CHECKS
+async def what_is_in_conflict_with_a_memory_is_found_through_it(make: MakeBackend) -> None:
+    one, other = MemoryId(ulid(1)), MemoryId(ulid(2))
+    store = await filled(
+        make,
+        sample_memory("a", status=Conflicted(evidence="8080", since=START, against=one)),
+        sample_memory("b", status=Conflicted(evidence=f'"against":"{one}"', since=START, against=other)),
+        sample_memory("c", status=Conflicted(evidence=one, since=START)),
+        sample_memory("d", status=Superseded(by=one, since=START)),
+    )
+    assert await texts(store, seen(against=one)) == ["a"]
+    assert await texts(store, seen(states=EVERY_STATE, against=other)) == ["b"]

@@ -205,6 +205,44 @@ async def a_small_project_is_not_starved_by_a_large_one(make: MakeBackend) -> No
 
 
 @VECTOR_INDEX_CHECKS
+async def stored_vectors_are_read_back(make: MakeBackend) -> None:
+    backend = make()
+    first, second, bare = await add_memories(backend.memories, *(sample_memory(f"plum {n}") for n in range(3)))
+    await put(backend, first, turned(10))
+    await put(backend, second, turned(60))
+    await put(backend, second, NORTH, OTHER_MODEL)
+    asked = [second.id, bare.id, MemoryId(ulid(404)), first.id, second.id]
+    found = await backend.vectors.vectors_of(asked, model=MODEL)
+    assert found.keys() == {first.id, second.id}
+    for memory, angle in ((first, 10), (second, 60)):
+        assert len(found[memory.id]) == MODEL.dimension
+        for read, written in zip(found[memory.id], turned(angle), strict=True):
+            assert abs(read - written) < 1e-3
+    assert (await backend.vectors.vectors_of([first.id, second.id], model=OTHER_MODEL)).keys() == {second.id}
+    assert await backend.vectors.vectors_of([first.id], model=replace(MODEL, dimension=6)) == {}
+    assert await backend.vectors.vectors_of([], model=MODEL) == {}
+
+
+@VECTOR_INDEX_CHECKS
+async def a_vector_of_a_text_that_changed_is_not_read_back(make: MakeBackend) -> None:
+    backend, (memory,) = await filled(make, 10)
+    retagged = replace(memory, tags=("new words",))
+    await backend.memories.commit(sample_change(2, Edit(before=memory, after=retagged)))
+    assert await backend.vectors.vectors_of([memory.id], model=MODEL) == {}
+
+
+@VECTOR_INDEX_CHECKS
+async def many_stored_vectors_are_read_back_at_once(make: MakeBackend) -> None:
+    backend = make()
+    many = [sample_memory(id=MemoryId(ulid(n, series=3))) for n in range(1_100)]
+    stored = await backend.memories.commit(sample_change(1, *(Edit(before=None, after=m) for m in many)))
+    ids = [edit.after.id for edit in stored.edits]
+    embedded = [Embedded(id=edit.after.id, revision=edit.after.revision, vector=NORTH) for edit in stored.edits]
+    assert await backend.vectors.put_vectors(embedded, model=MODEL) == len(ids)
+    assert (await backend.vectors.vectors_of(ids, model=MODEL)).keys() == set(ids)
+
+
+@VECTOR_INDEX_CHECKS
 async def words_that_agree_are_found_in_their_memory(make: MakeBackend) -> None:
     backend = make()
     gate, door = await add_memories(

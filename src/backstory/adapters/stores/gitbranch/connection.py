@@ -109,9 +109,12 @@ class GitConnection(Connection):
     async def _synchronise(self, remote: str | None, *, dry_run: bool, trusted: bool) -> Synchronised:
         await super().write(self.catch_up)
         there = await run_blocking(lambda: find_remote(self.git, remote, self.reference.name))
+        erased = await super().read(self._erased)
         total: Synchronised | None = None
         for attempt in range(ATTEMPTS):
-            theirs = await run_blocking(there.fetch)
+            theirs = await run_blocking(partial(there.fetch, erased=erased or frozenset()))
+            if theirs is not None and erased is not None:
+                await self._check_not_erased(there, theirs)
             joined = await self._join(there, theirs, dry_run=dry_run, trusted=trusted)
             total = joined.report if total is None else _both(total, joined.report)
             if dry_run or joined.tip is None or joined.tip == theirs:
@@ -120,6 +123,21 @@ class GitConnection(Connection):
                 return replace(total, pushed=True)
             await run_blocking(partial(pause, attempt))
         raise gave_up(there)
+
+    def _erased(self, raw: sqlite3.Connection) -> frozenset[str] | None:
+        """The commits whose contents were erased; None where nothing ever was."""
+        from backstory.adapters.stores.gitbranch.erased_commits import has_erased, old_commits
+
+        return frozenset(old_commits(raw, self.reference.name)) if has_erased(raw) else None
+
+    async def _check_not_erased(self, there: Remote, theirs: str) -> None:
+        """Raise Conflict where a remote has what was erased here; nothing of it stays."""
+        from backstory.adapters.stores.gitbranch.erased_commits import brings_back, still_there
+
+        if await super().read(lambda raw: brings_back(raw, self.reference, theirs)):
+            self.reader.close()  # it may have the packs open that came
+            await run_blocking(partial(there.leave, theirs))
+            raise still_there(there.ref, there.name, theirs)
 
     async def _join(self, there: Remote, theirs: str | None, *, dry_run: bool, trusted: bool) -> Joined:
         def work(raw: sqlite3.Connection) -> Joined:
@@ -148,6 +166,7 @@ class GitConnection(Connection):
         """Bring the store to where the refs are; first mend a ref of ours whose newest objects were removed. Tells what
         could not be read."""
         problems: list[str] = []
+        self._leave_erased(raw)
         tip = index.known_tip(raw, self.reference.name)
         if tip is not None and self.reader.read(f"{tip}^{{tree}}") is None and self.reference.names(tip):
             self.reference.write_again(index.streams(raw, self.reference.name))
@@ -159,6 +178,21 @@ class GitConnection(Connection):
                 problems += replay(raw, reference, tip, project=project, trusted=trusted or self._trusted)
                 index.clear_queue(raw)
         return problems
+
+    def _leave_erased(self, raw: sqlite3.Connection) -> None:
+        """Move the ref on where it stands on a commit whose contents were erased, after a crash or because somebody set
+        it back; refuse a history that would bring them back. Cheap where nothing was ever erased."""
+        tip, known = self.reference.tip(), index.known_tip(raw, self.reference.name)
+        if tip is None or tip == known:
+            return
+        from backstory.adapters.stores.gitbranch.erased_commits import brings_back, has_erased, set_back
+
+        if not has_erased(raw):
+            return
+        from backstory.adapters.stores.gitbranch.erased_history import move_on
+
+        if not move_on(raw, self.reference) and brings_back(raw, self.reference, tip):
+            raise set_back(self.reference.name, known)
 
     def own_project(self, raw: sqlite3.Connection) -> ProjectId | None:
         """This repository's project: as the registry knows it, else as the ref does."""

@@ -188,6 +188,19 @@ def own_changes(raw: sqlite3.Connection) -> set[str]:
     return {row[0] for row in raw.execute("SELECT change FROM git_changes WHERE own = 1")}
 
 
+def own_words(raw: sqlite3.Connection) -> dict[str, set[tuple[str, str]]]:
+    """The texts, each with its origin, in the changes that were made here, by change."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for side in ("before", "after"):
+        rows = raw.execute(
+            f"SELECT e.change, json_extract(e.{side}, '$.content'), json_extract(e.{side}, '$.origin') "
+            f"FROM change_edits e JOIN git_changes g ON g.change = e.change WHERE g.own = 1 AND e.{side} IS NOT NULL"
+        )
+        for change, content, origin in rows:
+            found.setdefault(change, set()).add((content, origin))
+    return found
+
+
 def unrecorded(raw: sqlite3.Connection, memory_id: MemoryId, ref: str) -> list[ChangeId]:
     """The changes of a memory that were derived from a ref's lines and are not written down there yet, oldest first.
     What was decided while it was private is no such change: that stands here alone for ever."""

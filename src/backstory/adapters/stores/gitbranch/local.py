@@ -9,6 +9,8 @@ import sqlite3
 from dataclasses import replace
 
 from backstory.adapters.stores.gitbranch.index import memory, stand_alone
+from backstory.adapters.stores.sqlite.doubts import let_go_of_doubts
+from backstory.adapters.stores.sqlite.dreams import let_go_of_summaries
 from backstory.adapters.stores.sqlite.frozen_texts import withdraw_showing
 from backstory.adapters.stores.sqlite.rows import (
     COUNTED,
@@ -21,7 +23,7 @@ from backstory.adapters.stores.sqlite.rows import (
 )
 from backstory.adapters.stores.sqlite.vectors import renew_vectors
 from backstory.adapters.stores.sqlite.words import index_words, unindex_words
-from backstory.domain.history import WITHHELD, Change
+from backstory.domain.history import WITHHELD, Change, Edit, no_longer_doubted, no_longer_summed_up, with_counted
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Memory, is_withheld, searchable_text
 from backstory.domain.scope import circle
@@ -48,7 +50,7 @@ def insert_change(raw: sqlite3.Connection, new: Change) -> None:
 
 
 def put(raw: sqlite3.Connection, wanted: Memory) -> Memory:
-    """Put a memory in place of what is known of it, with its revision; counters are this store's own.
+    """Put a memory in place of what is known of it, with its revision; what is counted is this store's own.
 
     Its number is kept unless another memory has it; 0 asks for a fresh one, or the one it has.
     """
@@ -68,7 +70,7 @@ def put(raw: sqlite3.Connection, wanted: Memory) -> Memory:
     else:
         if known.n != n:
             renumber(raw, known, n)
-        after = replace(wanted, n=n, counters=known.counters)
+        after = replace(with_counted(wanted, of=known), n=n)
         assignments = ", ".join(f"{name} = ?" for name in WRITTEN[1:])
         raw.execute(f"UPDATE memories SET {assignments} WHERE n = ?", (*memory_row(after)[1:], n))
         _put_tags(raw, after)
@@ -80,9 +82,18 @@ def put(raw: sqlite3.Connection, wanted: Memory) -> Memory:
             unindex_words(raw, n)
             index_words(raw, after)
             renew_vectors(raw, n)
+        _let_go(raw, Edit(before=known, after=after))
     if is_withheld(after):
         withdraw_showing(raw, [after.id], because=WITHHELD)
     return after
+
+
+def _let_go(raw: sqlite3.Connection, edit: Edit) -> None:
+    """Remove what was derived from a memory that is another now, as a commit does."""
+    if no_longer_summed_up(edit):
+        let_go_of_summaries(raw, [edit.after.id])
+    if no_longer_doubted(edit):
+        let_go_of_doubts(raw, [edit.after.id])
 
 
 def vacate(raw: sqlite3.Connection, coming: Memory, ref: str) -> None:
@@ -161,6 +172,7 @@ def drop_memory(raw: sqlite3.Connection, gone: MemoryId) -> None:
     row = raw.execute("SELECT n FROM memories WHERE id = ?", (gone,)).fetchone()
     if row is not None:
         withdraw_showing(raw, [gone], because=WITHHELD)
+        let_go_of_summaries(raw, [gone])  # a doubt goes with the row
         unindex_words(raw, row[0])
         for table in ("memory_tags", "memory_sessions", "change_edits", "vectors", "memories"):
             raw.execute(f"DELETE FROM {table} WHERE n = ?", (row[0],))

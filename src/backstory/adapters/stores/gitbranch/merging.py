@@ -29,14 +29,16 @@ from backstory.codecs.change import decode_change, encode_change
 from backstory.codecs.logfmt import parse_line, parse_lines, render_lines
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
-from backstory.domain.memory import Deleted, Memory, stricter
+from backstory.domain.memory import Counters, Deleted, Memory, stricter
 from backstory.errors import InputError
 from backstory.ports.synchronisation import Disagreement, Renumbered
 
 _NEWER = "changed in two clones; the newer change stands"
 _WITHDRAWN = "a clone does not share it any more, whatever another made of it"
 _STRICTER = "changed in two clones; the newer change stands, the stricter sensitivity too"
+_RATED = "called useful or irrelevant in two clones; both count"
 _NUMBER = "two clones had given its number to two memories"
+_MOST_RATINGS = (1 << 63) - 1  # whatever is written on a ref: the local file holds no larger number
 _AFTER = timedelta(microseconds=1)  # so that a merge is newer than what it merges
 
 
@@ -56,6 +58,7 @@ class Side:
     files: dict[str, File]
     changes: list[Change] = field(default_factory=list)
     heads: dict[MemoryId, _Head] = field(default_factory=dict)
+    starts: dict[MemoryId, Edit] = field(default_factory=dict)
     added: dict[MemoryId, tuple[datetime, str, int]] = field(default_factory=dict)
 
 
@@ -134,6 +137,9 @@ def _note(side: Side, change: Change, edit: Edit) -> None:
     memory_id = edit.after.id
     if edit.before is None and memory_id not in side.added:
         side.added[memory_id] = (change.at, change.id, edit.after.n)
+    start = side.starts.get(memory_id)
+    if start is None or edit.after.revision < start.after.revision:
+        side.starts[memory_id] = edit
     head = side.heads.get(memory_id)
     if head is None or (head.image.revision, head.at, head.change) < (edit.after.revision, change.at, change.id):
         side.heads[memory_id] = _Head(image=edit.after, at=change.at, change=change.id)
@@ -149,12 +155,18 @@ def _decide(one: Side, other: Side, highest: int) -> tuple[list[Change], list[Di
         other_head, standing = heads[0], heads[-1]
         n = numbers.get(memory_id, min(head.image.n for head in heads))
         differ = not _says_the_same(other_head.image, standing.image)
-        if not differ and all(head.image.n == n for head in heads):
+        counters = standing.image.counters
+        for side in (one, other):
+            if side.heads.get(memory_id) is not standing:
+                counters = _rated_too(counters, side, memory_id)
+        rated = any(_ratings(head.image.counters) != _ratings(counters) for head in heads)
+        if not differ and not rated and all(head.image.n == n for head in heads):
             continue
         after = replace(
             standing.image,
             n=n,
             revision=max(head.image.revision for head in heads) + 1,
+            counters=counters,
             sensitivity=stricter(other_head.image.sensitivity, standing.image.sensitivity),
         )
         at = max(head.at for head in heads) + _AFTER
@@ -165,7 +177,7 @@ def _decide(one: Side, other: Side, highest: int) -> tuple[list[Change], list[Di
                 author=Author.SYSTEM,
                 action=Action.UPDATE,
                 edits=(Edit(before=other_head.image, after=after),),
-                reason=_reason(standing.image, after) if differ else _NUMBER,
+                reason=_reason(standing.image, after) if differ else _RATED if rated else _NUMBER,
             )
         )
         if differ:
@@ -175,6 +187,21 @@ def _decide(one: Side, other: Side, highest: int) -> tuple[list[Change], list[Di
         if memory_id in numbers:
             renumbered.append(Renumbered(memory=memory_id, old=standing.image.n, new=n))
     return decided, disagreements, renumbered
+
+
+def _ratings(counters: Counters) -> tuple[int, int]:
+    return counters.helpful, counters.irrelevant
+
+
+def _rated_too(counters: Counters, side: Side, memory_id: MemoryId) -> Counters:
+    """What one side counts as helpful and irrelevant, with what another side has counted besides."""
+    if memory_id not in side.heads:
+        return counters
+    start, head = side.starts[memory_id].before, side.heads[memory_id].image
+    before = (0, 0) if start is None else _ratings(start.counters)
+    sums = zip(_ratings(counters), _ratings(head.counters), before, strict=True)
+    helpful, irrelevant = (min(max(own + now - then, 0), _MOST_RATINGS) for own, now, then in sums)
+    return replace(counters, helpful=helpful, irrelevant=irrelevant)
 
 
 def _fresh_numbers(one: Side, other: Side, highest: int) -> dict[MemoryId, int]:

@@ -62,6 +62,8 @@ class _Replay:
         self._reading = reading
         self._trusted = trusted
         self._own = index.own_changes(reading.raw)
+        vouched_for = index.known_tip(reading.raw, reading.reference.name) is None
+        self._own_words = None if vouched_for else index.own_words(reading.raw)
         self._known_as: set[str] = set()
         self._claims: dict[tuple[ChangeId, MemoryId], Origin] = {}
 
@@ -122,24 +124,30 @@ class _Replay:
     def _here(self, change: Change) -> Change:
         """A change as it counts here: with this repository's project under the id it has here, and with no more trust
         than the change deserves."""
-        believed = self._trusted or change.id in self._own
         edits = []
         for edit in change.edits:
-            before = None if edit.before is None else self._image_here(edit.before, believed=believed)
-            after = self._image_here(edit.after, believed=believed)
+            before = None if edit.before is None else self._image_here(edit.before, change.id)
+            after = self._image_here(edit.after, change.id)
             if after.origin is not edit.after.origin:
                 self._claims[change.id, after.id] = edit.after.origin
             edits.append(Edit(before=before, after=after))
         return replace(change, edits=tuple(edits))
 
-    def _image_here(self, image: Memory, *, believed: bool) -> Memory:
+    def _image_here(self, image: Memory, change: ChangeId) -> Memory:
         if self._reading.project is not None and image.project in self._known_as:
             image = replace(image, project=self._reading.project)
-        if believed or trust(image.origin) <= trust(Origin.PEER):
+        if self._trusted or trust(image.origin) <= trust(Origin.PEER) or self._is_ours(image, change):
             return image
         here = index.memory(self._raw, image.id)
         known = here is not None and here.content == image.content
         return replace(image, origin=here.origin if here is not None and known else Origin.PEER)
+
+    def _is_ours(self, image: Memory, change: ChangeId) -> bool:
+        """Whether a change made here says this, in these words and of this origin. Its name alone proves nothing: the
+        file of it can be written anew by whoever pushes."""
+        if change not in self._own or self._own_words is None:
+            return change in self._own
+        return (image.content, image.origin.value) in self._own_words.get(change, ())
 
     def _newest(self, memory_id: MemoryId, images: list[tuple[int, int, str, Memory]]) -> tuple[Memory, ChangeId, bool]:
         """The image that counts, of the highest revision the newest decision; the change it is from; and whether it is

@@ -8,9 +8,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from backstory.adapters.stores.gitbranch.connection import BUSY_TIMEOUT, GitConnection
+from backstory.adapters.stores.gitbranch.erasing import GitEraser
 from backstory.adapters.stores.gitbranch.git import Git
 from backstory.adapters.stores.gitbranch.reference import DEFAULT_REF, stands
 from backstory.adapters.stores.gitbranch.upkeep import GitUpkeep
+from backstory.adapters.stores.sqlite.doubts import SqliteDoubts
+from backstory.adapters.stores.sqlite.dreams import SqliteDreams
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
 from backstory.adapters.stores.sqlite.opening import is_there
 from backstory.adapters.stores.sqlite.projects import SqliteProjects
@@ -39,8 +42,9 @@ def open_git(
     """A backend over ``ref`` of the repository that holds the folder ``repository``; opened at the first use.
 
     The ref is the truth for memories, except private and local-only ones, which never leave the file ``index``. That
-    file also makes memories searchable, and keeps evidence, vectors, counters, frozen blocks and the registry. One file
-    belongs to one repository. Memories of the refs in ``also`` are read too, and not changed.
+    file also makes memories searchable, and keeps evidence, vectors, what ``record_use`` counts, frozen blocks, what is
+    derived, and the registry. One file belongs to one repository. Memories of the refs in ``also`` are read too, and
+    not changed.
 
     With ``create`` False the file is still made where the ref is there, since the ref is the store.
 
@@ -59,7 +63,10 @@ def open_git(
         text=SqliteTextIndex(connection),
         vectors=SqliteVectorIndex(connection),
         projects=GitProjects(connection),
+        dreams=SqliteDreams(connection),  # of memories as they are on the ref now
+        doubts=SqliteDoubts(connection),
         upkeep=GitUpkeep(connection, beside, passages or PassageLimits(), patience=busy_timeout),
+        eraser=GitEraser(connection, beside, passages or PassageLimits(), patience=busy_timeout),
     )
 
 

@@ -11,6 +11,7 @@ import random
 import re
 import sqlite3
 import time
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from backstory.adapters.stores.gitbranch import index
@@ -44,14 +45,26 @@ class Remote:
         plain = self.name if _PLAIN.fullmatch(self.name) else hashlib.sha256(self.name.encode()).hexdigest()[:16]
         return f"refs/backstory/{plain}/{self.ref.removeprefix('refs/')}"
 
-    def fetch(self) -> str | None:
-        """The commit that the remote has; None without one. Raises StoreUnavailable."""
+    def fetch(self, *, erased: Set[str] = frozenset()) -> str | None:
+        """The commit that the remote has; None without one. Raises StoreUnavailable, and Conflict, before anything is
+        fetched, where it is one of ``erased``."""
         listed = self._run("ls-remote", self.name, self.ref).decode("ascii", "replace").split()
         if not listed:
             return None
+        if listed[0] in erased:
+            from backstory.adapters.stores.gitbranch.erased_commits import still_there
+
+            raise still_there(self.ref, self.name, listed[0])
         self._run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", self.name,
                   f"+{self.ref}:{self.tracking}")  # fmt: skip
         return self.git.line("rev-parse", "--verify", f"{self.tracking}^{{commit}}")
+
+    def leave(self, commit: str) -> None:
+        """Let go of a commit that was fetched, with every object that only it leads to."""
+        from backstory.adapters.stores.gitbranch.erased_objects import remove_unreachable
+
+        self.git.run("update-ref", "-d", self.tracking)
+        remove_unreachable(self.git, [commit])
 
     def push(self, commit: str) -> bool:
         """Give the remote a commit; False when somebody else was first. Raises StoreUnavailable."""

@@ -25,7 +25,7 @@ def repository_token(git_dir: Path, *, create: bool) -> str | None:
     """
     with contextlib.suppress(OSError):
         known = _read(git_dir)
-        if known is not None and not _is_copy(known, git_dir):
+        if known is not None and not _beside(known, git_dir):
             token, place = known
             if place != str(git_dir):
                 with contextlib.suppress(OSError):  # a read-only repository that was moved
@@ -44,7 +44,7 @@ def _read(git_dir: Path) -> tuple[str, str] | None:
     return (lines[0], lines[1]) if len(lines) >= 2 and _TOKEN.fullmatch(lines[0]) else None
 
 
-def _is_copy(known: tuple[str, str], git_dir: Path) -> bool:
+def _beside(known: tuple[str, str], git_dir: Path) -> bool:
     """Whether the repository of this token still stands where it was: then this is a copy of it."""
     token, place = known
     if place == str(git_dir):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
 from backstory.adapters.stores.memory.digests import InMemoryDigests
+from backstory.adapters.stores.memory.doubts import InMemoryDoubts
+from backstory.adapters.stores.memory.dreams import InMemoryDreams
+from backstory.adapters.stores.memory.erasing import InMemoryEraser
 from backstory.adapters.stores.memory.evidence import InMemoryEvidenceIndex
 from backstory.adapters.stores.memory.ledger import InMemoryLedger
 from backstory.adapters.stores.memory.memories import InMemoryMemories
@@ -11,6 +14,7 @@ from backstory.adapters.stores.memory.projects import InMemoryProjects
 from backstory.adapters.stores.memory.search import InMemoryTextIndex, InMemoryVectorIndex
 from backstory.adapters.stores.memory.upkeep import InMemoryUpkeep
 from backstory.domain.digest import SessionDigest
+from backstory.domain.dream_state import DreamState
 from backstory.domain.ids import SessionId
 from backstory.ports.backend import Backend
 
@@ -20,7 +24,8 @@ __all__ = ["open_memory_store"]
 def open_memory_store() -> Backend:
     """A new, empty backend."""
     digests: dict[SessionId, SessionDigest] = {}
-    conversations = InMemoryConversations(digests)
+    dreams: dict[SessionId, DreamState] = {}
+    conversations = InMemoryConversations(digests, dreams)
     memories = InMemoryMemories(conversations)
     projects = InMemoryProjects(memories, conversations)
     return Backend(
@@ -32,5 +37,8 @@ def open_memory_store() -> Backend:
         projects=projects,
         ledger=InMemoryLedger(),
         digests=InMemoryDigests(digests),
+        dreams=InMemoryDreams(memories, dreams),
+        doubts=InMemoryDoubts(memories),
         upkeep=InMemoryUpkeep(memories, conversations, projects),
+        eraser=InMemoryEraser(memories, conversations, digests, dreams),
     )

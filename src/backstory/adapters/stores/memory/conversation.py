@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backstory.domain.conversation import BlobHash, FrozenBlock, FrozenSnapshot, Message, Part, Session
+from backstory.domain.erasure import ERASED
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
 from backstory.errors import InputError
 from backstory.ports.conversation import MessageCount, Pruned
@@ -15,14 +16,21 @@ from backstory.ports.conversation import MessageCount, Pruned
 if TYPE_CHECKING:
     from backstory.domain.blob import Blob
     from backstory.domain.digest import SessionDigest
+    from backstory.domain.dream_state import DreamState
 
 
 class InMemoryConversations:
     """The ConversationStore in dicts."""
 
-    def __init__(self, digests: dict[SessionId, SessionDigest] | None = None) -> None:
-        """``digests`` are those of the digests beside this: a session that is removed takes its own with it."""
+    def __init__(
+        self,
+        digests: dict[SessionId, SessionDigest] | None = None,
+        dreams: dict[SessionId, DreamState] | None = None,
+    ) -> None:
+        """``digests`` and ``dreams`` are those of the stores beside this: a session that is removed takes its own with
+        it."""
         self._digests = {} if digests is None else digests
+        self._dreams = {} if dreams is None else dreams
         self._sessions: dict[SessionId, Session] = {}
         self._messages: dict[MessageId, Message] = {}
         self._parts: dict[PartId, tuple[MessageId, SessionId, Part]] = {}
@@ -30,6 +38,8 @@ class InMemoryConversations:
         self._blocks: dict[MessageId, FrozenBlock] = {}
         self._snapshots: dict[SessionId, FrozenSnapshot] = {}
         self._removed_up_to: datetime | None = None
+        self.erased: set[PartId] = set()
+        """Parts of which something was erased: they stay as they are, however often they are told."""
 
     async def put_session(self, session: Session) -> None:
         known = self._sessions.get(session.id)
@@ -38,7 +48,7 @@ class InMemoryConversations:
                 known,
                 project=known.project if session.project is None else session.project,
                 parent=known.parent if session.parent is None else session.parent,
-                title=known.title if session.title is None else session.title,
+                title=known.title if session.title is None or ERASED in (known.title or "") else session.title,
                 updated_at=max(known.updated_at, session.updated_at),
                 deleted_at=known.deleted_at or session.deleted_at,
             )
@@ -71,6 +81,7 @@ class InMemoryConversations:
         """The parts with the files that they do not tell again."""
         from backstory.domain.excerpt import keep_files
 
+        parts = [self._parts[part.id][2] if part.id in self.erased & self._parts.keys() else part for part in parts]
         return keep_files(parts, {part.id: self._parts[part.id][2] for part in parts if part.id in self._parts})
 
     def _put_message(self, message: Message) -> None:
@@ -197,6 +208,7 @@ class InMemoryConversations:
         self._parts = {name: told for name, told in self._parts.items() if told[1] not in gone}
         for key in gone:
             self._digests.pop(key, None)
+            self._dreams.pop(key, None)
         self._blocks = {
             name: block for name, block in self._blocks.items() if name in self._messages or block.created_at >= before
         }
@@ -248,14 +260,29 @@ class InMemoryConversations:
         self._snapshots.pop(session_id, None)
 
     def ids_of(self, project: ProjectId) -> tuple[SessionId, ...]:
-        """The sessions of a project; for the projects beside this."""
-        return tuple(session.id for session in self._sessions.values() if session.project == project)
+        """The sessions of a project, also those that are only distilled; for the projects beside this."""
+        kept = [session.id for session in self._sessions.values() if session.project == project]
+        distilled = [state.session for state in self._dreams.values() if state.project == project]
+        return tuple(dict.fromkeys([*kept, *distilled]))
 
     def pass_on(self, sessions: Sequence[SessionId], *, source: ProjectId, target: ProjectId) -> None:
-        """Make sessions of one project another's; for the projects beside this."""
+        """Make sessions of one project another's, with how far they are distilled; for the projects beside this."""
         for session_id in sessions:
             if self._is_of(session_id, source):
                 self._sessions[session_id] = replace(self._sessions[session_id], project=target)
+            state = self._dreams.get(session_id)
+            if state is not None and state.project == source:
+                self._dreams[session_id] = replace(state, project=target, revision=state.revision + 1)
+
+    def tables(self) -> dict[str, dict[Any, Any]]:  # Any: keys and values differ by place
+        """What is kept, by the place that a person would name; for the eraser beside this."""
+        return {
+            "titles": self._sessions,
+            "messages": self._parts,
+            "attachments": self._blobs,
+            "blocks": self._blocks,
+            "snapshots": self._snapshots,
+        }
 
     def withdraw_showing(self, memories: Sequence[MemoryId], *, because: str) -> None:
         """Empty the blocks and let go of the snapshots that show one of the memories; for the memories beside this."""

@@ -5,25 +5,44 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
-from backstory.domain.history import WITHHELD, Change, Edit, check_not_empty, in_sight, touched, withheld
-from backstory.domain.ids import ChangeId, MemoryId, SessionId
+from backstory.domain.history import (
+    WITHHELD,
+    Change,
+    Edit,
+    check_not_empty,
+    doubts_settled,
+    in_sight,
+    sources_lost,
+    touched,
+    with_counted,
+    withheld,
+)
+from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection, selects
 from backstory.errors import Conflict
 from backstory.ports.store import Capabilities, Order, Use
 
+if TYPE_CHECKING:
+    from backstory.domain.doubt import Doubt
+    from backstory.domain.dream_state import Summary
+
 
 class InMemoryMemories:
     """The MemoryStore in a dict. ``rows`` is for the indexes beside it, and so is ``text_since``: the revision with
-    which a memory's searchable text last changed."""
+    which a memory's searchable text last changed. ``summaries`` and ``doubts`` are those of the stores beside it: a
+    commit lets go of some."""
 
     def __init__(self, conversations: InMemoryConversations) -> None:
         self._conversations = conversations
         self.rows: dict[MemoryId, Memory] = {}
         self.text_since: dict[MemoryId, int] = {}
+        self.summaries: dict[ProjectId | None, Summary] = {}
+        self.doubts: dict[MemoryId, Doubt] = {}
         self._changes: list[Change] = []
         self._sessions: defaultdict[MemoryId, set[SessionId]] = defaultdict(set)
         self._last_number = 0
@@ -66,6 +85,7 @@ class InMemoryMemories:
         committed = replace(change, edits=tuple(self._write(edit) for edit in change.edits))
         self._changes.append(committed)
         self._conversations.withdraw_showing(withheld(change), because=WITHHELD)
+        self._let_go(change)
         self.on_commit(committed)
         return committed
 
@@ -78,6 +98,10 @@ class InMemoryMemories:
             if (memory is None or memory in touched(change)) and (viewer is None or in_sight(change, self.rows, viewer))
         ]
         return sorted(meant, key=lambda change: (change.at, change.id), reverse=True)[:limit]
+
+    def changes_kept(self) -> list[Change]:
+        """The history, oldest first; for the eraser beside this."""
+        return self._changes
 
     async def change(self, change_id: ChangeId) -> Change | None:
         return next((change for change in self._changes if change.id == change_id), None)
@@ -107,12 +131,19 @@ class InMemoryMemories:
             after = replace(edit.after, n=self._last_number, revision=1)
         else:
             stored = self.rows[edit.after.id]
-            times = replace(edit.after.times, surfaced=stored.times.surfaced, used=stored.times.used)
-            after = replace(edit.after, n=stored.n, revision=stored.revision + 1, counters=stored.counters, times=times)
+            after = replace(with_counted(edit.after, of=stored), n=stored.n, revision=stored.revision + 1)
         if edit.before is None or searchable_text(self.rows[after.id]) != searchable_text(after):
             self.text_since[after.id] = after.revision
         self.rows[after.id] = after
         return replace(edit, after=after)
+
+    def _let_go(self, change: Change) -> None:
+        lost = set(sources_lost(change))
+        for project, summary in list(self.summaries.items()):
+            if not lost.isdisjoint(summary.sources):
+                del self.summaries[project]
+        for memory_id in doubts_settled(change):
+            self.doubts.pop(memory_id, None)
 
     def _count(self, memory_id: MemoryId, use: Use) -> None:
         memory = self.rows[memory_id]

@@ -109,6 +109,10 @@ class InMemoryVectorIndex:
             check_length(item.vector, model)
         return sum(self._put(item, model) for item in vectors)
 
+    async def vectors_of(self, ids: Sequence[MemoryId], *, model: EmbeddingModel) -> Mapping[MemoryId, Vector]:
+        held = {memory_id: self._of(model, memory_id) for memory_id in ids if memory_id in self._memories.rows}
+        return {memory_id: item.vector for memory_id, item in held.items() if item is not None}
+
     async def compare_words(
         self, words: WordVectors, ids: Sequence[MemoryId], *, model: EmbeddingModel
     ) -> Mapping[MemoryId, WordAgreement]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import psycopg
 
+from backstory.adapters.stores.postgres.doubts import let_go_of_doubts
+from backstory.adapters.stores.postgres.dreams import let_go_of_summaries
 from backstory.adapters.stores.postgres.filters import where
 from backstory.adapters.stores.postgres.frozen_texts import withdraw_showing
 from backstory.adapters.stores.postgres.project_moves import take_back
@@ -26,7 +28,7 @@ from backstory.adapters.stores.sqlite.rows import (
     memory_row,
     to_us,
 )
-from backstory.domain.history import WITHHELD, Change, Edit, touched, withheld
+from backstory.domain.history import WITHHELD, Change, Edit, doubts_settled, sources_lost, touched, withheld
 from backstory.domain.ids import ChangeId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.selection import Selection
@@ -86,6 +88,10 @@ def commit_change(raw: _Raw, change: Change, absent: Selection | None) -> Change
         _write_what_follows(raw, edits)
     if hidden := withheld(change):
         withdraw_showing(raw, hidden, because=WITHHELD)
+    if lost := sources_lost(change):
+        let_go_of_summaries(raw, lost)
+    if settled := doubts_settled(change):
+        let_go_of_doubts(raw, settled)
     if change.undoes is not None:
         take_back(raw, change)
     return replace(change, edits=edits)

@@ -45,10 +45,13 @@ class PostgresConversations(PostgresFrozenTexts):
         self._limits = limits
 
     async def put_session(self, session: Session) -> None:
+        from backstory.domain.erasure import ERASED
+
         statement = (
             f"INSERT INTO sessions AS known ({_SESSION}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
             "ON CONFLICT (tenant, id) DO UPDATE SET project = coalesce(excluded.project, known.project), "
-            "parent = coalesce(excluded.parent, known.parent), title = coalesce(excluded.title, known.title), "
+            f"parent = coalesce(excluded.parent, known.parent), title = CASE WHEN strpos(known.title, '{ERASED}') > 0 "
+            "THEN known.title ELSE coalesce(excluded.title, known.title) END, "
             "updated_us = greatest(known.updated_us, excluded.updated_us), "
             "deleted_us = coalesce(known.deleted_us, excluded.deleted_us)"
         )
@@ -80,7 +83,7 @@ class PostgresConversations(PostgresFrozenTexts):
             young = _without_pruned(raw, messages)
             if not young:
                 return
-            parts = _keep_files(raw, [part for message in young for part in message.parts])
+            parts = _as_kept(raw, [part for message in young for part in message.parts])
             put_blobs(raw, blobs, parts)
             _put_messages(raw, young)
             owners = [(m.id, m.session) for m in young for _ in m.parts]
@@ -98,7 +101,7 @@ class PostgresConversations(PostgresFrozenTexts):
     async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: _Raw) -> None:
             lock_evidence(raw)
-            parts = _keep_files(raw, [part])
+            parts = _as_kept(raw, [part])
             put_blobs(raw, blobs, parts)
             _put_parts(raw, [(parts[0], message, session)])
             index_told(raw, parts=storable(part.id), messages=(), limits=self._limits)
@@ -199,12 +202,14 @@ def _without_pruned(raw: _Raw, messages: Sequence[Message]) -> Sequence[Message]
     return without_pruned(raw, messages)
 
 
-def _keep_files(raw: _Raw, parts: Sequence[Part]) -> list[Part]:
-    """The parts with the files that they do not tell again."""
+def _as_kept(raw: _Raw, parts: Sequence[Part]) -> list[Part]:
+    """The parts with the files that they do not tell again; those of which something was erased as they are since."""
+    from backstory.adapters.stores.postgres.erased_parts import as_erased
     from backstory.domain.excerpt import keep_files, may_lack_files
 
-    lacking = [part.id for part in parts if may_lack_files(part)]
-    return keep_files(parts, parts_with_blobs(raw, lacking) if lacking else {})
+    told = as_erased(raw, parts)
+    lacking = [part.id for part in told if may_lack_files(part)]
+    return keep_files(told, parts_with_blobs(raw, lacking) if lacking else {})
 
 
 def _put_messages(raw: _Raw, messages: Sequence[Message]) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from backstory.adapters.stores.postgres.tenancy import TENANT
-from backstory.adapters.stores.sqlite.filters import offerable
-from backstory.adapters.stores.sqlite.rows import content_key, to_us
+from backstory.adapters.stores.sqlite.filters import names_against, offerable
+from backstory.adapters.stores.sqlite.rows import content_key, dump, to_us
 from backstory.domain.scope import Audience, Viewer, circles
 from backstory.domain.selection import Selection
 from backstory.domain.text import normalise
@@ -77,6 +77,13 @@ def _narrow(clause: Where, selection: Selection) -> Where:
         clause.add("position(%s IN m.normalised) > 0", normalise(selection.contains))
     if selection.superseded_by is not None:
         clause.add("m.superseded_by = %s", selection.superseded_by)
+    if selection.derived_from is not None:
+        # not read as JSON, which may hold a NUL that the server cannot take
+        sources = 'substring(m.provenance FROM \'"derived_from":\\[("[^]]*)\\]\')'
+        holds = 'position(\'"derived_from":["\' IN m.provenance) > 0'  # as the index has it
+        clause.add(f"{holds} AND position(%s IN {sources}) > 0", dump(selection.derived_from))
+    if selection.against is not None:
+        clause.add("m.state = 'conflicted' AND position(%s IN m.status) > 0", names_against(selection.against))
     if selection.offerable is not None:
         clause.add(offerable(selection.offerable))
     return clause
@@ -138,3 +145,5 @@ def _states(clause: Where, selection: Selection) -> None:
         options.append("m.state = ANY(%s)")
         parameters.append(ended)
     clause.add(f"({' OR '.join(options) or 'false'})", *parameters)
+    if selection.states == {"conflicted"}:
+        clause.add("m.state = 'conflicted'")  # implied by what precedes, and an index knows it

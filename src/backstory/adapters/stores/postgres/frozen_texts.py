@@ -113,7 +113,13 @@ def withdraw_showing(raw: _Raw, memories: Sequence[MemoryId], *, because: str) -
 def _dump_shown(shown: Sequence[ShownMemory]) -> str:
     return dump(
         [
-            {"memory": item.memory, "n": item.n, "score": item.score, "reason": storable(item.reason)[0]}
+            {
+                "memory": item.memory,
+                "n": item.n,
+                "score": item.score,
+                "reason": storable(item.reason)[0],
+                "parts": item.parts,
+            }
             for item in shown
         ]
     )

@@ -15,14 +15,19 @@ _Raw = psycopg.Connection[Any]
 
 
 def pass_on(raw: _Raw, *, source: str, target: str, aliases: Sequence[str], sessions: Sequence[str]) -> int:
-    """Make the source's aliases and sessions the target's; those that are not the source's stay. How many aliases
-    passed."""
+    """Make the source's aliases and sessions the target's, with how far those are distilled; those that are not the
+    source's stay. How many aliases passed."""
     passed = raw.execute(
         f"UPDATE project_aliases SET project = %s WHERE tenant = {TENANT} AND alias = ANY(%s) AND project = %s",
         (target, list(aliases), source),
     ).rowcount
     raw.execute(
         f"UPDATE sessions SET project = %s WHERE tenant = {TENANT} AND id = ANY(%s) AND project = %s",
+        (target, list(sessions), source),
+    )
+    raw.execute(
+        f"UPDATE dreams SET project = %s, revision = revision + 1 "
+        f"WHERE tenant = {TENANT} AND session = ANY(%s) AND project = %s",
         (target, list(sessions), source),
     )
     return passed

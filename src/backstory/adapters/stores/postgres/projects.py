@@ -221,7 +221,11 @@ def _move(raw: _Raw, move: ProjectMove, now: datetime) -> Change | None:
         _insert(raw, move.target, now)
     sessions = move.sessions
     if sessions is None:
-        rows = raw.execute(f"SELECT id FROM sessions WHERE tenant = {TENANT} AND project = %s", (source,))
+        statement = (
+            f"SELECT id FROM sessions WHERE tenant = {TENANT} AND project = %s "
+            f"UNION SELECT session FROM dreams WHERE tenant = {TENANT} AND project = %s"
+        )
+        rows = raw.execute(statement, (source, source)).fetchall()
         sessions = tuple(row[0] for row in rows)
     passed = pass_on(raw, source=source, target=target, aliases=move.aliases, sessions=sessions)
     if passed != len(set(move.aliases)):

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from backstory.adapters.stores.postgres.connection import Connection
 from backstory.adapters.stores.postgres.digests import mend_digests
+from backstory.adapters.stores.postgres.doubts import mend_doubts
+from backstory.adapters.stores.postgres.dreams import mend_dreams
 from backstory.adapters.stores.postgres.frozen_texts import withdraw_showing
 from backstory.adapters.stores.postgres.looking import LONG, Raw
 from backstory.adapters.stores.postgres.passages import index_session, lock_evidence, mark_current
@@ -55,6 +57,7 @@ async def rebuild(connection: Connection, limits: PassageLimits, progress: Progr
     corrected += await _rebuild_passages(connection, limits, done)
     corrected += await _settle(connection)
     corrected += await mend_digests(connection)
+    corrected += await _write(connection, mend_dreams) + await _write(connection, mend_doubts)
     return Rebuilt(
         memories=await connection.read(_counting("memories")),
         passages=await connection.read(_counting("passages")),

@@ -7,6 +7,9 @@ from datetime import timedelta
 from backstory.adapters.stores.postgres.connection import TIMEOUT, Connection
 from backstory.adapters.stores.postgres.conversation import PostgresConversations
 from backstory.adapters.stores.postgres.digests import PostgresDigests
+from backstory.adapters.stores.postgres.doubts import PostgresDoubts
+from backstory.adapters.stores.postgres.dreams import PostgresDreams
+from backstory.adapters.stores.postgres.erasing import PostgresEraser
 from backstory.adapters.stores.postgres.evidence import PostgresEvidenceIndex
 from backstory.adapters.stores.postgres.ledger import PostgresLedger
 from backstory.adapters.stores.postgres.memories import PostgresMemories
@@ -45,6 +48,7 @@ def open_postgres(
         return linked(dsn, on_open=reindex_if_stale, schema=schema, tenant=tenant, create=create, timeout=timeout)
 
     connection = connect(create=create)
+    address = parse_address(dsn, schema=schema, tenant=tenant, timeout=timeout)
     return Backend(
         memories=PostgresMemories(connection),
         text=PostgresTextIndex(connection),
@@ -54,11 +58,14 @@ def open_postgres(
         projects=PostgresProjects(connection),
         ledger=PostgresLedger(connection),
         digests=PostgresDigests(connection),
+        dreams=PostgresDreams(connection),
+        doubts=PostgresDoubts(connection),
         upkeep=PostgresUpkeep(
             connection,
             limits,
-            address=parse_address(dsn, schema=schema, tenant=tenant, timeout=timeout),
+            address=address,
             making=lambda: connect(create=True),
             timeout=timeout,
         ),
+        eraser=PostgresEraser(connection, limits, address=address),
     )

@@ -191,6 +191,32 @@ TABLES = (
         ),
         key="session, position",
     ),
+    Table(
+        name="dreams",
+        columns=_columns(
+            text="session project through target lease_token problem",
+            bigint="revision through_us not_before_us lease_until_us attempts updated_us",
+            smallint="due",
+        ),
+        key="session",
+    ),
+    Table(
+        name="summaries",
+        columns=_columns(text="project text made_by prompt", bigint="created_us"),
+        key="project",
+    ),
+    Table(
+        name="summary_sources",
+        columns=_columns(text="project memory", bigint="position"),
+        key="project, position",
+    ),
+    Table(name="doubts", columns=_columns(text="memory anchor reason", bigint="since_us"), key="memory"),
+    Table(
+        name="erasures",
+        columns=_columns(text="id reason", bigint="at_us", json="memories places remains traces", smallint="finished"),
+        key="id",
+    ),
+    Table(name="erased_parts", columns=_columns(text="part"), key="part"),
     Table(name="vectors", columns=_columns(bigint="n", text="model", int="dimension", bytea="vector words"), key="seq"),
 )
 """Each after those that it refers to."""

@@ -15,7 +15,7 @@ from backstory.adapters.stores.postgres.filters import Where, roughly_where, whe
 from backstory.adapters.stores.postgres.importing import settle
 from backstory.adapters.stores.postgres.tenancy import TENANT, lock_tenant
 from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
-from backstory.adapters.stores.vector_matrix import VectorMatrix, pack
+from backstory.adapters.stores.vector_matrix import VectorMatrix, pack, unpack
 from backstory.adapters.word_agreement import agreements
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import searchable_text
@@ -117,6 +117,15 @@ class PostgresVectorIndex:
         """In a transaction of its own: one that holds rows of the table would deadlock with another that indexes."""
         with contextlib.suppress(StoreUnavailable):  # slower but right without; the next vectors try again
             await self._connection.write(lambda raw: pgvector.keep_indexed(raw, model, least=self._indexed_from))
+
+    async def vectors_of(self, ids: Sequence[MemoryId], *, model: EmbeddingModel) -> Mapping[MemoryId, Vector]:
+        statement = (
+            "SELECT m.id, v.vector FROM memories m JOIN vectors v ON v.tenant = m.tenant AND v.n = m.n "
+            f"WHERE m.tenant = {TENANT} AND m.id = ANY(%s) AND v.model = %s AND v.dimension = %s"
+        )
+        parameters = (list(ids), model.name, model.dimension)
+        rows = await self._connection.read(lambda raw: raw.execute(statement, parameters).fetchall())
+        return {MemoryId(memory_id): unpack(packed) for memory_id, packed in rows}
 
     async def compare_words(
         self, words: WordVectors, ids: Sequence[MemoryId], *, model: EmbeddingModel

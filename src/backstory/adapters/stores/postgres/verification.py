@@ -1,5 +1,5 @@
 """Whether a tenant's rows keep the invariants of a store: the schema here, rows in ``verified_memories.py``,
-``verified_evidence.py`` and ``verified_digests.py``. Nothing is written."""
+``verified_evidence.py``, ``verified_digests.py`` and ``verified_dreams.py``. Nothing is written."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from backstory.adapters.stores.postgres.driver_errors import in_our_words
 from backstory.adapters.stores.postgres.looking import Look, Raw, apply, has_vector, looking
 from backstory.adapters.stores.postgres.opening import Address, check_identity
 from backstory.adapters.stores.postgres.verified_digests import DIGEST_RULES
+from backstory.adapters.stores.postgres.verified_dreams import DREAM_RULES
 from backstory.adapters.stores.postgres.verified_evidence import EVIDENCE_RULES
 from backstory.adapters.stores.postgres.verified_memories import MEMORY_RULES
 from backstory.domain.evidence_passages import PassageLimits
@@ -21,6 +22,7 @@ _OWN_TABLES = (
     "memory_sessions", "changes", "change_edits", "memory_terms", "term_frequencies", "vectors", "vector_removals",
     "sessions", "messages", "parts", "blobs", "part_blobs", "recall_blocks", "recall_block_memories", "snapshots",
     "passages", "passage_statistics", "passage_terms", "passage_vectors", "ledger", "digests", "digest_pieces",
+    "dreams", "summaries", "summary_sources", "doubts",
 )  # fmt: skip
 _PARTS = """
     SELECT 'the index ' || i.indexrelid::regclass || ' is not whole' FROM pg_index i
@@ -47,7 +49,7 @@ def verify_store(address: Address, *, full: bool, limits: PassageLimits, timeout
         findings, readable = _verify_schema(raw, address)
         if readable:
             look = Look(raw=raw, full=full, limits=limits, has_vector=has_vector(raw))
-            rules = (*MEMORY_RULES, *EVIDENCE_RULES, *DIGEST_RULES)
+            rules = (*MEMORY_RULES, *EVIDENCE_RULES, *DIGEST_RULES, *DREAM_RULES)
             findings += [finding for rule in rules for finding in apply(rule, look)]
     return sorted(findings, key=lambda finding: finding.invariant.number)
 

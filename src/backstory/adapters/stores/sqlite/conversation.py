@@ -41,10 +41,13 @@ class SqliteConversations(SqliteFrozenTexts):
         self._limits = limits
 
     async def put_session(self, session: Session) -> None:
+        from backstory.domain.erasure import ERASED
+
         statement = (
             f"INSERT INTO sessions ({_SESSION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
             "project = coalesce(excluded.project, project), parent = coalesce(excluded.parent, parent), "
-            "title = coalesce(excluded.title, title), updated_us = max(updated_us, excluded.updated_us), "
+            f"title = CASE WHEN instr(title, '{ERASED}') THEN title ELSE coalesce(excluded.title, title) END, "
+            "updated_us = max(updated_us, excluded.updated_us), "
             "deleted_us = coalesce(deleted_us, excluded.deleted_us)"
         )
         row = (
@@ -68,7 +71,7 @@ class SqliteConversations(SqliteFrozenTexts):
     async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: sqlite3.Connection) -> None:
             young = _without_pruned(raw, messages)
-            parts = _keep_files(raw, [part for message in young for part in message.parts])
+            parts = _as_kept(raw, [part for message in young for part in message.parts])
             put_blobs(raw, blobs, parts)
             told = iter(parts)
             for message in young:
@@ -79,7 +82,7 @@ class SqliteConversations(SqliteFrozenTexts):
 
     async def put_part(self, part: Part, *, message: MessageId, session: SessionId, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: sqlite3.Connection) -> None:
-            parts = _keep_files(raw, [part])
+            parts = _as_kept(raw, [part])
             put_blobs(raw, blobs, parts)
             _put_part(raw, parts[0], message, session)
             refer(raw, parts)
@@ -168,11 +171,13 @@ def _without_pruned(raw: sqlite3.Connection, messages: Sequence[Message]) -> Seq
     return without_pruned(raw, messages)
 
 
-def _keep_files(raw: sqlite3.Connection, parts: Sequence[Part]) -> list[Part]:
-    """The parts with the files that they do not tell again."""
+def _as_kept(raw: sqlite3.Connection, parts: Sequence[Part]) -> list[Part]:
+    """The parts with the files that they do not tell again; those of which something was erased as they are since."""
+    from backstory.adapters.stores.sqlite.erased_parts import as_erased
     from backstory.domain.excerpt import keep_files, may_lack_files
 
-    return keep_files(parts, parts_with_blobs(raw, [part.id for part in parts if may_lack_files(part)]))
+    told = as_erased(raw, parts)
+    return keep_files(told, parts_with_blobs(raw, [part.id for part in told if may_lack_files(part)]))
 
 
 def _put_message(raw: sqlite3.Connection, message: Message, limits: PassageLimits) -> None:

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from backstory.adapters.stores.sqlite.rows import content_key, to_us
+from backstory.adapters.stores.sqlite.rows import content_key, dump, to_us
+from backstory.domain.ids import MemoryId
 from backstory.domain.provenance import Origin, is_injectable
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
 from backstory.domain.text import normalise
+
+# The literal of an index: nothing else than a list with something in it can look so in a provenance's JSON.
+DERIVED = 'instr(m.provenance, \'"derived_from":["\') > 0'
 
 
 @dataclass(slots=True)
@@ -59,6 +63,11 @@ def where(selection: Selection) -> Where:
         clause.add("instr(backstory_normalise(m.content), ?) > 0", normalise(selection.contains))
     if selection.superseded_by is not None:
         clause.add("m.superseded_by = ?", selection.superseded_by)
+    if selection.derived_from is not None:
+        holds = "EXISTS (SELECT 1 FROM json_each(m.provenance, '$.derived_from') d WHERE d.value = ?)"
+        clause.add(f"{DERIVED} AND {holds}", selection.derived_from)
+    if selection.against is not None:
+        clause.add("m.state = 'conflicted' AND instr(m.status, ?) > 0", names_against(selection.against))
     if selection.offerable is not None:
         clause.add(offerable(selection.offerable))
     return clause
@@ -70,6 +79,11 @@ def offerable(wanted: bool) -> str:
     origins = ", ".join(sorted(f"'{origin.value}'" for origin in Origin if is_injectable(origin)))
     condition = f"(m.sensitivity = 'normal' AND m.origin IN ({origins}))"
     return condition if wanted else f"NOT {condition}"
+
+
+def names_against(memory: MemoryId) -> str:
+    """How the JSON of a status names the memory that it is in conflict with; no text in it can look so."""
+    return f'"against":{dump(memory)}'
 
 
 def where_in_sight(viewer: Viewer) -> Where:
@@ -128,6 +142,8 @@ def _states(clause: Where, selection: Selection) -> None:
         options.append(f"m.state IN ({_marks(len(ended))})")
         parameters += ended
     clause.add(f"({' OR '.join(options) or '0'})", *parameters)
+    if selection.states == {"conflicted"}:
+        clause.add("m.state = 'conflicted'")  # implied by what precedes, and an index knows it
 
 
 def _marks(count: int) -> str:

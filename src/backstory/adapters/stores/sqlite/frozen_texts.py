@@ -104,7 +104,12 @@ def withdraw_showing(raw: sqlite3.Connection, memories: Sequence[MemoryId], *, b
 
 
 def _dump_shown(shown: Sequence[ShownMemory]) -> str:
-    return dump([{"memory": item.memory, "n": item.n, "score": item.score, "reason": item.reason} for item in shown])
+    return dump(
+        [
+            {"memory": item.memory, "n": item.n, "score": item.score, "reason": item.reason, "parts": item.parts}
+            for item in shown
+        ]
+    )
 
 
 def _block(row: Sequence[object]) -> FrozenBlock:

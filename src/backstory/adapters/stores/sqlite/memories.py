@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backstory.adapters.stores.sqlite.connection import Connection
+from backstory.adapters.stores.sqlite.doubts import let_go_of_doubts
+from backstory.adapters.stores.sqlite.dreams import let_go_of_summaries
 from backstory.adapters.stores.sqlite.filters import Where, where, where_in_sight
 from backstory.adapters.stores.sqlite.frozen_texts import withdraw_showing
 from backstory.adapters.stores.sqlite.project_moves import take_back
@@ -25,7 +27,16 @@ from backstory.adapters.stores.sqlite.rows import (
 )
 from backstory.adapters.stores.sqlite.vectors import renew_vectors
 from backstory.adapters.stores.sqlite.words import index_words, unindex_words
-from backstory.domain.history import WITHHELD, Change, Edit, check_not_empty, touched, withheld
+from backstory.domain.history import (
+    WITHHELD,
+    Change,
+    Edit,
+    check_not_empty,
+    doubts_settled,
+    sources_lost,
+    touched,
+    withheld,
+)
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.scope import Viewer, circle
@@ -209,6 +220,8 @@ def commit_change(raw: sqlite3.Connection, change: Change, absent: Selection | N
     )
     if hidden := withheld(change):
         withdraw_showing(raw, hidden, because=WITHHELD)
+    let_go_of_summaries(raw, sources_lost(change))
+    let_go_of_doubts(raw, doubts_settled(change))
     if change.undoes is not None:
         take_back(raw, change)
     return replace(change, edits=edits)

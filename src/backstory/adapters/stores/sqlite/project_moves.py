@@ -13,17 +13,16 @@ from backstory.domain.history import Change
 def pass_on(
     raw: sqlite3.Connection, *, source: str, target: str, aliases: Sequence[str], sessions: Sequence[str]
 ) -> int:
-    """Make the source's aliases and sessions the target's; those that are not the source's stay. How many aliases
-    passed."""
+    """Make the source's aliases and sessions the target's, with how far those are distilled; those that are not the
+    source's stay. How many aliases passed."""
     passed = 0
     for alias in aliases:
         passed += raw.execute(
             "UPDATE project_aliases SET project = ? WHERE alias = ? AND project = ?", (target, alias, source)
         ).rowcount
-    raw.executemany(
-        "UPDATE sessions SET project = ? WHERE id = ? AND project = ?",
-        [(target, session, source) for session in sessions],
-    )
+    passing = [(target, session, source) for session in sessions]
+    raw.executemany("UPDATE sessions SET project = ? WHERE id = ? AND project = ?", passing)
+    raw.executemany("UPDATE dreams SET project = ?, revision = revision + 1 WHERE session = ? AND project = ?", passing)
     return passed
 
 

@@ -207,7 +207,8 @@ def _move(raw: sqlite3.Connection, move: ProjectMove, now: datetime) -> Change |
         _insert(raw, move.target, now)
     sessions = move.sessions
     if sessions is None:
-        sessions = tuple(row[0] for row in raw.execute("SELECT id FROM sessions WHERE project = ?", (source,)))
+        statement = "SELECT id FROM sessions WHERE project = :own UNION SELECT session FROM dreams WHERE project = :own"
+        sessions = tuple(row[0] for row in raw.execute(statement, {"own": source}))
     passed = pass_on(raw, source=source, target=target, aliases=move.aliases, sessions=sessions)
     if passed != len(set(move.aliases)):
         raise Conflict("a folder of the project has become another project's in the meantime; look again")

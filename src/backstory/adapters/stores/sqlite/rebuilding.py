@@ -8,6 +8,8 @@ from functools import partial
 
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.digests import mend_digests
+from backstory.adapters.stores.sqlite.doubts import mend_doubts
+from backstory.adapters.stores.sqlite.dreams import mend_dreams
 from backstory.adapters.stores.sqlite.frozen_texts import withdraw_showing
 from backstory.adapters.stores.sqlite.passages import index_session, mark_current
 from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
@@ -33,6 +35,7 @@ async def rebuild(connection: Connection, limits: PassageLimits, progress: Progr
     passages = await _rebuild_passages(connection, limits, done)
     corrected += await connection.write(_settle)
     corrected += await mend_digests(connection)
+    corrected += await connection.write(mend_dreams) + await connection.write(mend_doubts)
     memories = await connection.read(_counting("memories"))
     return Rebuilt(memories=memories, passages=passages, corrected=corrected)
 

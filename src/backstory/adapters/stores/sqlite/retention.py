@@ -112,7 +112,8 @@ def _remove_empty(raw: sqlite3.Connection, before_us: int) -> Pruned:
     if raw.execute(_OLD_SESSIONS, given).fetchone() is not None:
         parts = raw.execute(f"DELETE FROM parts WHERE session IN ({_OLD_SESSIONS})", given).rowcount
         blocks = raw.execute(f"DELETE FROM snapshots WHERE session IN ({_OLD_SESSIONS})", given).rowcount
-        raw.execute(f"DELETE FROM digests WHERE session IN ({_OLD_SESSIONS})", given)  # with what was made of them
+        for table in ("digests", "dreams"):  # what was made of them, and how far
+            raw.execute(f"DELETE FROM {table} WHERE session IN ({_OLD_SESSIONS})", given)
         sessions = raw.execute(f"DELETE FROM sessions WHERE id IN ({_OLD_SESSIONS})", given).rowcount
     blocks += raw.execute(f"DELETE FROM recall_blocks WHERE message IN ({_LONE_BLOCKS})", given).rowcount
     return Pruned(sessions=sessions, parts=parts, blocks=blocks)

@@ -43,9 +43,10 @@ _MICROSECOND = timedelta(microseconds=1)
 WRITTEN = (
     "n", "id", "revision", "content", "content_key", "kind", "visibility", "project", "session", "area", "issue",
     "tier", "pinned", "expires_us", "sensitivity", "state", "superseded_by", "status", "origin", "source",
-    "confidence", "weight", "namespace", "provenance", "learned_us", "updated_us", "confirmed_us",
+    "confidence", "weight", "namespace", "provenance", "learned_us", "updated_us", "confirmed_us", "helpful",
+    "irrelevant",
 )  # fmt: skip
-COUNTED = ("surfaced_us", "used_us", "helpful", "irrelevant", "surfaced", "recalled", "sessions")
+COUNTED = ("surfaced_us", "used_us", "surfaced", "recalled", "sessions")
 _NAMES = (*WRITTEN, *COUNTED)
 COLUMNS = ", ".join(f"m.{name}" for name in _NAMES)
 CIRCLE = "CASE m.visibility WHEN 'project' THEN coalesce(m.project, '') ELSE m.visibility END"
@@ -110,11 +111,13 @@ def memory_row(memory: Memory) -> tuple[object, ...]:
         to_us(memory.times.learned),
         to_us(memory.times.updated),
         to_us(memory.times.confirmed),
+        memory.counters.helpful,
+        memory.counters.irrelevant,
     )
 
 
 def counter_row(memory: Memory) -> tuple[object, ...]:
-    """Values for ``COUNTED``, written once, when a memory is added."""
+    """Values for ``COUNTED``, written once, when a memory is added; ``record_use`` moves them on."""
     counters = (getattr(memory.counters, name) for name in COUNTED[2:])
     return (to_us_or_none(memory.times.surfaced), to_us_or_none(memory.times.used), *counters)
 

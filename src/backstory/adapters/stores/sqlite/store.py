@@ -10,6 +10,9 @@ from pathlib import Path
 from backstory.adapters.stores.sqlite.connection import BUSY_TIMEOUT, Connection
 from backstory.adapters.stores.sqlite.conversation import SqliteConversations
 from backstory.adapters.stores.sqlite.digests import SqliteDigests
+from backstory.adapters.stores.sqlite.doubts import SqliteDoubts
+from backstory.adapters.stores.sqlite.dreams import SqliteDreams
+from backstory.adapters.stores.sqlite.erasing import SqliteEraser
 from backstory.adapters.stores.sqlite.evidence import SqliteEvidenceIndex
 from backstory.adapters.stores.sqlite.ledger import SqliteLedger
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
@@ -45,7 +48,10 @@ def open_sqlite(
         projects=SqliteProjects(connection),
         ledger=SqliteLedger(connection),
         digests=SqliteDigests(connection),
+        dreams=SqliteDreams(connection),
+        doubts=SqliteDoubts(connection),
         upkeep=SqliteUpkeep(connection, limits, prepare=_prepare, patience=busy_timeout),
+        eraser=SqliteEraser(connection, limits, patience=busy_timeout),
     )
 
 

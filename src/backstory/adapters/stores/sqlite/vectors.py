@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.filters import Where, where
 from backstory.adapters.stores.sqlite.rows import CIRCLE, COLUMNS, memory_from_row
-from backstory.adapters.stores.vector_matrix import VectorMatrix, pack
+from backstory.adapters.stores.vector_matrix import VectorMatrix, pack, unpack
 from backstory.adapters.word_agreement import agreements
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import searchable_text
@@ -16,6 +16,9 @@ from backstory.domain.scope import circles
 from backstory.domain.selection import Selection
 from backstory.ports.index import Embedded, Unembedded, VectorHit, WordAgreement, check_length
 from backstory.ports.models import EmbeddingModel, Vector, WordVectors
+
+_AT_ONCE = 500
+"""Parameters of one statement: older versions of SQLite allow 999."""
 
 
 class SqliteVectorIndex:
@@ -71,6 +74,12 @@ class SqliteVectorIndex:
             check_length(item.vector, model)
         packed = [(item, pack(item.vector)) for item in vectors]
         return await self._connection.write(lambda raw: sum(_put(raw, item, blob, model) for item, blob in packed))
+
+    async def vectors_of(self, ids: Sequence[MemoryId], *, model: EmbeddingModel) -> Mapping[MemoryId, Vector]:
+        def work(raw: sqlite3.Connection) -> dict[MemoryId, Vector]:
+            return {memory_id: unpack(blob) for memory_id, blob in _packed(raw, ids, model)}
+
+        return await self._connection.read(work)
 
     async def compare_words(
         self, words: WordVectors, ids: Sequence[MemoryId], *, model: EmbeddingModel
@@ -149,10 +158,24 @@ def _put(raw: sqlite3.Connection, item: Embedded, blob: bytes, model: EmbeddingM
     return 1
 
 
+def _packed(
+    raw: sqlite3.Connection, ids: Sequence[MemoryId], model: EmbeddingModel
+) -> Iterator[tuple[MemoryId, bytes]]:
+    for start in range(0, len(ids), _AT_ONCE):
+        batch = ids[start : start + _AT_ONCE]
+        marks = ", ".join("?" * len(batch))
+        # CROSS JOIN fixes the order, as where words are compared
+        statement = (
+            "SELECT m.id, v.vector FROM memories m CROSS JOIN vectors v ON v.n = m.n "
+            f"WHERE m.id IN ({marks}) AND v.model = ? AND v.dimension = ?"
+        )
+        yield from raw.execute(statement, (*batch, model.name, model.dimension))
+
+
 def _selected_among(raw: sqlite3.Connection, numbers: Sequence[int], clause: Where) -> dict[int, str]:
     found: dict[int, str] = {}
-    for start in range(0, len(numbers), 500):
-        batch = numbers[start : start + 500]
+    for start in range(0, len(numbers), _AT_ONCE):
+        batch = numbers[start : start + _AT_ONCE]
         marks = ", ".join("?" * len(batch))
         statement = f"SELECT m.n, m.id FROM memories m WHERE m.n IN ({marks}) AND {clause.sql}"
         found.update(raw.execute(statement, (*batch, *clause.parameters)))

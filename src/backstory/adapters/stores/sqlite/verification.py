@@ -1,5 +1,5 @@
 """Whether a file keeps the invariants of a store: the file itself here, rows in ``verified_memories.py``,
-``verified_evidence.py`` and ``verified_digests.py``. Nothing is written."""
+``verified_evidence.py``, ``verified_digests.py`` and ``verified_dreams.py``. Nothing is written."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from backstory.adapters.stores.sqlite.driver_errors import in_our_words
 from backstory.adapters.stores.sqlite.looking import MOST_FINDINGS, RESTORE, Look, Rule, apply, passes
 from backstory.adapters.stores.sqlite.opening import check_identity, open_to_look
 from backstory.adapters.stores.sqlite.verified_digests import DIGEST_RULES
+from backstory.adapters.stores.sqlite.verified_dreams import DREAM_RULES
 from backstory.adapters.stores.sqlite.verified_evidence import EVIDENCE_RULES
 from backstory.adapters.stores.sqlite.verified_memories import MEMORY_RULES
 from backstory.domain.evidence_passages import PassageLimits
 from backstory.errors import SchemaTooNew, StoreDamaged
 from backstory.ports.upkeep import Finding, Invariant, Severity
 
-RULES = (*MEMORY_RULES, *EVIDENCE_RULES, *DIGEST_RULES)
+RULES = (*MEMORY_RULES, *EVIDENCE_RULES, *DIGEST_RULES, *DREAM_RULES)
 
 
 def verify_file(path: Path, *, full: bool, limits: PassageLimits, rules: Sequence[Rule] = RULES) -> list[Finding]:

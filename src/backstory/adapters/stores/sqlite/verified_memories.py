@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from backstory.adapters.stores.sqlite.looking import Look, Rule
@@ -16,7 +15,8 @@ from backstory.adapters.stores.sqlite.rows import (
     memory_from_image,
     memory_from_row,
 )
-from backstory.domain.memory import Counters, Memory, Superseded, searchable_text, status_name
+from backstory.domain.history import with_counted
+from backstory.domain.memory import Memory, Superseded, searchable_text, status_name
 from backstory.domain.scope import circle
 from backstory.domain.text import ANALYSER_VERSION, analyse
 from backstory.errors import StoreDamaged
@@ -38,11 +38,7 @@ def memories_of(look: Look) -> Iterator[tuple[int, Memory | StoreDamaged]]:
 
 def same_decision(one: Memory, other: Memory) -> bool:
     """Whether two states of a memory are alike but for what is counted, not decided."""
-    return _decided(one) == _decided(other)
-
-
-def _decided(memory: Memory) -> Memory:
-    return replace(memory, counters=Counters(), times=replace(memory.times, surfaced=None, used=None))
+    return with_counted(one, of=other) == other
 
 
 def _references(look: Look) -> Iterator[str]:
