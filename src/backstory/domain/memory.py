@@ -70,6 +70,17 @@ class Source(StrEnum):
     IMPORTED = "imported"
 
 
+WEIGHT_STEP = 0.125
+"""What one confirmation adds to a weight, up to 1."""
+
+_STARTING_WEIGHT = {Source.DREAMED: 0.25, Source.OBSERVED: 0.25}
+
+
+def starting_weight(source: Source) -> float:
+    """The weight a new memory begins with: 0.25 for what was derived, 0.75 for what somebody stated."""
+    return _STARTING_WEIGHT.get(source, 0.75)
+
+
 @dataclass(frozen=True, slots=True)
 class Active:
     """Current: it is believed and offered."""
@@ -237,7 +248,7 @@ class Revision:
 
 
 def revise(memory: Memory, revision: Revision, *, now: datetime) -> Memory:
-    """Apply an update: the learned date and everything not named stay; updated and confirmed become ``now``.
+    """Apply an update: the learned date and everything not named stay; it is confirmed, and updated, ``now``.
 
     Rewording a conflicted memory settles the conflict. A temporary memory keeps its expiry unless a new one is given;
     one that becomes permanent loses it.
@@ -254,6 +265,7 @@ def revise(memory: Memory, revision: Revision, *, now: datetime) -> Memory:
         memory,
         **changed,
         status=status,
+        weight=_stronger(memory.weight),
         times=replace(memory.times, updated=now, confirmed=now),
     )
 
@@ -279,11 +291,27 @@ def set_pin(memory: Memory, *, pinned: bool) -> Memory:
 
 
 def confirm(memory: Memory, *, now: datetime) -> Memory:
-    """Somebody said it again: only the confirmed date moves, and a temporary memory lives that much longer."""
+    """Somebody said it again: it is confirmed ``now``, weighs more, and lives that much longer if it is temporary."""
     expires = memory.expires_at
     if memory.tier is Tier.TEMPORARY and expires is not None:
         expires = now + max(expires - memory.times.confirmed, timedelta(0))
-    return replace(memory, expires_at=expires, times=replace(memory.times, confirmed=now))
+    weight = _stronger(memory.weight)
+    return replace(memory, expires_at=expires, weight=weight, times=replace(memory.times, confirmed=now))
+
+
+def found_useful(memory: Memory, *, now: datetime) -> Memory:
+    """It helped: counted, and confirmed ``now``. Origin, tier, pin, weight and expiry stay as they are."""
+    counters = replace(memory.counters, helpful=memory.counters.helpful + 1)
+    return replace(memory, counters=counters, times=replace(memory.times, confirmed=now))
+
+
+def found_irrelevant(memory: Memory) -> Memory:
+    """It was shown and did not help: counted, and no date moves."""
+    return replace(memory, counters=replace(memory.counters, irrelevant=memory.counters.irrelevant + 1))
+
+
+def _stronger(weight: float) -> float:
+    return min(1.0, weight + WEIGHT_STEP)
 
 
 def retag(memory: Memory, *, old: str, new: str) -> Memory:

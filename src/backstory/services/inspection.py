@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from backstory.domain.conversation import FrozenBlock, Message, Session
+from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Session
+from backstory.domain.doubt import Doubt
 from backstory.domain.history import Change, in_sight
-from backstory.domain.ids import ProjectId
-from backstory.domain.memory import Memory, Status, status_at
+from backstory.domain.ids import MemoryId, MessageId, ProjectId
+from backstory.domain.memory import Conflicted, Memory, Status, Superseded, status_at
+from backstory.domain.overview import Overview, overview
 from backstory.domain.project import Project
-from backstory.domain.scope import Audience, Viewer, may_read
+from backstory.domain.scope import Audience, Viewer, may_read, visible
 from backstory.domain.selection import CURRENT, EVERY_STATE, Selection
+from backstory.domain.worth import Worth, parts
 from backstory.ports.backend import Backend
 from backstory.ports.system import Clock
 from backstory.services.reference import Reference
+from backstory.services.source import source_of
 
 _CHANGES = 50
 _SHOWINGS = 50
+_RELATED = 20
+_PAGE = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Showing:
-    """One time a memory was put in front of a model."""
+    """One time a memory was put in front of a model; ``parts`` is what made up the score, where that was kept."""
 
     block: FrozenBlock
     reason: str
     score: float
+    parts: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """Everything about one memory: where it came from, what happened to it, when it was shown and why."""
+    """Everything about one memory: where it came from, what happened to it, when it was shown and why.
+
+    ``replaced`` are those it took the place of, ``successors`` what took its place, one after the other. ``against``
+    are the other sides of a conflict, ``sources`` what it was made from, ``doubt`` why it should be checked.
+    """
 
     memory: Memory
     status: Status
@@ -41,6 +52,11 @@ class Story:
     changes: tuple[Change, ...]
     showings: tuple[Showing, ...]
     replaced: tuple[Memory, ...]
+    successors: tuple[Memory, ...]
+    against: tuple[Memory, ...]
+    sources: tuple[Memory, ...]
+    doubt: Doubt | None
+    worth: Worth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +82,24 @@ class Inspection:
         """The story of one memory, forgotten ones included. Raises as ``Reference.find``."""
         memory = await self._reference.find(ref, viewer, deleted=True)
         now = self._clock.now()
-        session, messages = await self._source(memory, viewer)
+        source = await source_of(memory, self._backend.conversations, viewer)
         projects = await self._backend.projects.projects()
-        replaced = await self._backend.memories.select(
-            Selection(viewer=viewer, now=now, states=EVERY_STATE, superseded_by=memory.id), limit=20
-        )
+        everything = Selection(viewer=viewer, now=now, states=EVERY_STATE)
+        replaced = await self._backend.memories.select(replace(everything, superseded_by=memory.id), limit=_RELATED)
         return Story(
             memory=memory,
             status=status_at(memory, now),
             project=projects.get(memory.project) if memory.project else None,
-            session=session,
-            messages=messages,
+            session=source.session,
+            messages=source.messages,
             changes=await self._changes(memory, viewer),
             showings=await self._showings(memory, viewer),
             replaced=tuple(replaced),
+            successors=await self._successors(memory, viewer),
+            against=await self._against(memory, everything),
+            sources=await self._seen(memory.provenance.derived_from[:_RELATED], viewer),
+            doubt=(await self._backend.doubts.doubts([memory.id])).get(memory.id),
+            worth=parts(memory, now),
         )
 
     async def history(self, viewer: Viewer, *, ref: str | None = None, limit: int = 20) -> list[Change]:
@@ -118,6 +138,14 @@ class Inspection:
             projects=len(await self._backend.projects.projects()),
         )
 
+    async def overview(self, viewer: Viewer) -> Overview:
+        """The current memories in sight, in numbers. Cost: reads all of them."""
+        selection = Selection(viewer=viewer, now=self._clock.now())
+        memories: list[Memory] = []
+        while len(page := await self._backend.memories.select(selection, limit=_PAGE, offset=len(memories))) == _PAGE:
+            memories += page
+        return overview([*memories, *page])
+
     async def recent_blocks(self, viewer: Viewer, *, limit: int = 20) -> list[FrozenBlock]:
         """What was put beside prompts lately, and where nothing was and why: in the viewer's session, or without one
         in its project."""
@@ -126,24 +154,54 @@ class Inspection:
         project = viewer.project if viewer.session is None else None
         return await self._backend.conversations.recent_blocks(session=viewer.session, project=project, limit=limit)
 
+    async def block(self, viewer: Viewer, *, message: MessageId | None = None) -> FrozenBlock | None:
+        """What was put beside a message, or beside the latest; None where nothing is known or it is not the viewer's to
+        see. A model sees its own session's and its project's, a person all."""
+        if message is None:
+            return next(iter(await self.recent_blocks(viewer, limit=1)), None)
+        block = (await self._backend.conversations.blocks([message])).get(message)
+        if block is None or viewer.audience is Audience.PERSON or block.session == viewer.session:
+            return block
+        session = await self._backend.conversations.session(block.session)
+        return block if session is not None and may_read(session, viewer) else None
+
+    async def snapshot(self, viewer: Viewer) -> FrozenSnapshot | None:
+        """What stands at the end of the system prompt of the viewer's session."""
+        return None if viewer.session is None else await self._backend.conversations.snapshot(viewer.session)
+
+    async def prompts(self, blocks: Sequence[FrozenBlock]) -> Mapping[MessageId, Message]:
+        """The messages that blocks stand beside, where they are kept."""
+        messages = await self._backend.conversations.find_messages([block.message for block in blocks])
+        return {message.id: message for message in messages}
+
+    async def in_sight(self, ids: Sequence[MemoryId], viewer: Viewer) -> Mapping[MemoryId, Memory]:
+        """The memories with these ids that the viewer may read, forgotten ones included."""
+        return {memory.id: memory for memory in await self._seen(ids, viewer)}
+
     async def projects(self) -> Mapping[ProjectId, Project]:
         """All projects, to name those that memories belong to."""
         return await self._backend.projects.projects()
 
-    async def _source(self, memory: Memory, viewer: Viewer) -> tuple[Session | None, tuple[Message, ...]]:
-        """The session in which a memory was learned, and the messages.
+    async def _successors(self, memory: Memory, viewer: Viewer) -> tuple[Memory, ...]:
+        chain: dict[MemoryId, Memory] = {}
+        while isinstance(memory.status, Superseded) and memory.status.by not in chain and len(chain) < _RELATED:
+            following = await self._seen([memory.status.by], viewer)
+            if not following:
+                break
+            memory = chain[following[0].id] = following[0]
+        return tuple(chain.values())
 
-        A model hears nothing of other projects' sessions, however far a memory holds.
-        """
-        source = memory.provenance.session
-        if source is None:
-            return None, ()
-        session = await self._backend.conversations.session(source)
-        is_open = viewer.audience is Audience.PERSON or source == viewer.session
-        if not is_open and (session is None or not may_read(session, viewer)):
-            return None, ()
-        messages = await self._backend.conversations.find_messages(memory.provenance.messages)
-        return session, tuple(message for message in messages if message.session == source)
+    async def _against(self, memory: Memory, everything: Selection) -> tuple[Memory, ...]:
+        """The other sides of its conflict, whichever of the two was flagged."""
+        others = await self._backend.memories.select(replace(everything, against=memory.id), limit=_RELATED)
+        named = memory.status.against if isinstance(memory.status, Conflicted) else None
+        found = await self._seen([] if named is None else [named], everything.viewer)
+        return tuple({other.id: other for other in (*found, *others)}.values())
+
+    async def _seen(self, ids: Sequence[MemoryId], viewer: Viewer) -> tuple[Memory, ...]:
+        """The memories with these ids that the viewer may read, in this order."""
+        memories = await self._backend.memories.get(ids) if ids else {}
+        return tuple(memories[item] for item in ids if item in memories and visible(memories[item], viewer))
 
     async def _changes(self, memory: Memory, viewer: Viewer) -> tuple[Change, ...]:
         """What happened to it; other memories in the same changes are left out, since they may be out of sight."""
@@ -162,7 +220,7 @@ class Inspection:
         project = None if is_person else viewer.project
         blocks = await self._backend.conversations.recent_blocks(showing=memory.id, project=project, limit=_SHOWINGS)
         return tuple(
-            Showing(block=block, reason=item.reason, score=item.score)
+            Showing(block=block, reason=item.reason, score=item.score, parts=item.parts)
             for block in blocks
             for item in block.shown
             if item.memory == memory.id

@@ -8,13 +8,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backstory.domain.conversation import FrozenBlock, Message, Role, Session, ShownMemory
-from backstory.domain.history import Action, Author
+from backstory.domain.doubt import Doubt
+from backstory.domain.history import Action, Author, Edit
 from backstory.domain.ids import MessageId, SessionId
-from backstory.domain.memory import Expired, Revision, Sensitivity, Visibility
+from backstory.domain.memory import (
+    Conflicted,
+    Expired,
+    Kind,
+    Revision,
+    Sensitivity,
+    Source,
+    Superseded,
+    Tier,
+    Visibility,
+)
 from backstory.domain.provenance import Provenance
-from backstory.domain.scope import Audience
+from backstory.domain.scope import Audience, Viewer
 from backstory.errors import OutOfScope
-from backstory.testing.fakes import START
+from backstory.services.context_block import Context
+from backstory.testing.fakes import START, sample_change
 
 if TYPE_CHECKING:
     from tests.unit.services.conftest import Shop
@@ -131,3 +143,77 @@ def test_a_story_leaves_out_what_else_a_change_touched(shop: Shop) -> None:
     shop.forget(1, 2)
     (change, _) = shop.do(shop.inspection.why("#1", shop.person)).changes
     assert [edit.after.n for edit in change.edits] == [1]
+
+
+def test_a_story_tells_what_followed_what_disputes_it_and_what_it_is_worth(shop: Shop) -> None:
+    first = shop.say("the port is 4000").memory
+    second = shop.say("the port is 4100", supersedes="#1").memory
+    third = shop.say("the port is 4200", supersedes="#2").memory
+    other = shop.say("the port is 4300", provenance=Provenance(derived_from=(third.id, first.id))).memory
+    disputed = replace(third, status=Conflicted(evidence="the config says 4300", since=START, against=other.id))
+    change = sample_change(99, Edit(before=third, after=disputed), action=Action.CONFLICT)
+    shop.do(shop.backend.memories.commit(change))
+    doubt = Doubt(memory=other.id, anchor="cfg.toml", reason="cfg.toml is gone", since=START)
+    shop.do(shop.backend.doubts.replace([other.id], [doubt]))
+    stories = [shop.do(shop.inspection.why(f"#{n}", shop.person)) for n in (1, 3, 4)]
+    assert [memory.id for memory in stories[0].successors] == [second.id, third.id]
+    assert [[memory.n for memory in story.against] for story in stories] == [[], [4], [3]]
+    assert [memory.n for memory in stories[2].sources] == [3, 1]
+    assert [story.doubt for story in stories] == [None, None, doubt]
+    assert stories[0].worth.total == 3.5
+
+
+def test_a_story_shows_a_model_nothing_local_only_of_what_is_beside_it(shop: Shop) -> None:
+    secret = shop.say("the port is 4000", sensitivity=Sensitivity.LOCAL_ONLY).memory
+    disputed = shop.say("the port is 4100", provenance=Provenance(derived_from=(secret.id,))).memory
+    change = sample_change(
+        99,
+        Edit(before=disputed, after=replace(disputed, status=Conflicted(evidence="x", since=START, against=secret.id))),
+        Edit(before=secret, after=replace(secret, status=Superseded(by=disputed.id, since=START))),
+    )
+    shop.do(shop.backend.memories.commit(change))
+    story = shop.do(shop.inspection.why("#2", shop.model))
+    assert (story.against, story.sources, story.replaced) == ((), (), ())
+    assert "4000" not in repr(story)
+    person = shop.do(shop.inspection.why("#2", shop.person))
+    assert [memory.n for memory in (*person.against, *person.sources, *person.replaced)] == [1, 1, 1]
+
+
+def test_an_overview_counts_what_is_in_sight(shop: Shop) -> None:
+    shop.say("abcd", pinned=True, kind=Kind.DECISION)
+    shop.say("efghi", tier=Tier.CORE, visibility=Visibility.GLOBAL, source=Source.DREAMED)
+    shop.say("jkl", sensitivity=Sensitivity.LOCAL_ONLY)
+    shop.say("mno", viewer=shop.elsewhere)
+    told = shop.do(shop.inspection.overview(shop.model))
+    assert (told.memories, told.pinned, told.private, told.surfaced, told.tokens) == (2, 1, 0, 0, 3)
+    assert told.by_source == {"dreamed": 1, "explicit": 1}
+    assert told.by_visibility == {"global": 1, "project": 1}
+    assert told.by_tier == {"archival": 1, "core": 1}
+    assert shop.do(shop.inspection.overview(shop.person)).private == 1
+
+
+def test_an_overview_reads_every_page(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backstory.services.inspection._PAGE", 2)
+    assert shop.do(shop.inspection.overview(shop.person)).memories == 0
+    for number in range(4):
+        shop.say(f"fact {number}")
+    assert shop.do(shop.inspection.overview(shop.person)).memories == 4
+    shop.say("one more")
+    assert shop.do(shop.inspection.overview(shop.person)).memories == 5
+
+
+def test_a_block_is_found_by_its_message_within_the_viewers_borders(shop: Shop) -> None:
+    for name, viewer in (("m1", shop.model), ("m9", shop.elsewhere)):
+        session = viewer.session
+        assert session is not None
+        told = Session(id=session, project=viewer.project, host="x", directory="/", created_at=START, updated_at=START)
+        shop.do(shop.backend.conversations.put_session(told))
+        shop.do(shop.blocks.freeze(Context(text="x"), notes=(), message=MessageId(name), session=session))
+
+    def found(viewer: Viewer, message: str | None) -> str | None:
+        block = shop.do(shop.inspection.block(viewer, message=None if message is None else MessageId(message)))
+        return None if block is None else block.message
+
+    assert [found(shop.model, name) for name in ("m1", "m9", "m7", None)] == ["m1", None, None, "m1"]
+    assert found(replace(shop.model, session=SessionId("ses-2")), "m1") == "m1"
+    assert [found(shop.person, name) for name in ("m1", "m9")] == ["m1", "m9"]

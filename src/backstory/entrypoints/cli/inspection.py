@@ -24,34 +24,40 @@ def show(here: Invocation, ref: str, all_projects: bool) -> None:
     """
     with here.opened(all_projects=all_projects) as desk:
         memory = drive(desk.app.reference.find(ref, desk.viewer, field="ref", deleted=True))
+        doubt = drive(desk.app.backend.doubts.doubts([memory.id])).get(memory.id)
         if here.out.as_json:
-            from backstory.entrypoints.shapes import memory_shape
+            from backstory.entrypoints.shapes import looked_up_shape
 
-            here.out.json(memory_shape(memory, desk.projects()))
+            here.out.json(looked_up_shape(memory, desk.projects(), doubt))
         else:
             from backstory.entrypoints.render import memory_lines
 
-            here.out.lines(memory_lines(memory, desk.projects(), desk.viewer.project))
+            here.out.lines(memory_lines(memory, desk.projects(), desk.viewer.project, doubt))
 
 
 @command("why")
 @click.argument("ref")
+@click.option(
+    "--query", metavar="TEXT", help="Explain its score for this prompt.  [default: the one it was shown with last]"
+)
 @click.option("--all-projects", is_flag=True, help="Look in other projects too.")
-def why(here: Invocation, ref: str, all_projects: bool) -> None:
+def why(here: Invocation, ref: str, query: str | None, all_projects: bool) -> None:
     """Tell the whole story of memory REF.
 
-    Who said it, in which session and message; what happened to it since; when a model was shown it, and why.
+    Who said it, in which session and message, and how sure that is; whether it is disputed, doubted or replaced; what
+    it is worth by now, and what happened to it since; when a model was shown it, and why; and how it scores now.
     """
     with here.opened(all_projects=all_projects) as desk:
         story = drive(desk.app.inspection.why(ref, desk.viewer))
+        appraisal = drive(desk.app.truth.explanation.appraise(story, desk.viewer, query=query))
         if here.out.as_json:
-            from backstory.entrypoints.shapes import story_shape
+            from backstory.entrypoints.story_shapes import story_shape
 
-            here.out.json(story_shape(story, desk.projects()))
+            here.out.json(story_shape(story, appraisal, desk.projects()))
         else:
-            from backstory.entrypoints.render import story_lines
+            from backstory.entrypoints.story_views import story_lines
 
-            here.out.lines(story_lines(story, desk.projects(), desk.viewer.project))
+            here.out.lines(story_lines(story, appraisal, desk.projects(), desk.viewer.project))
 
 
 def moved_here(move: Change) -> str:
