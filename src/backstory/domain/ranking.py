@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from backstory.domain.doubt import Doubt
 from backstory.domain.ids import ProjectId
-from backstory.domain.memory import Memory, Superseded, Visibility
+from backstory.domain.memory import Conflicted, Memory, Superseded, Visibility
 from backstory.domain.small_talk import SMALL_TALK
 from backstory.domain.text import QueryTerm, analyse_query
+from backstory.domain.worth import LEAST_USEFULNESS, usefulness
 
 # BM25's usual constants (Robertson and Zaragoza, 2009).
 BM25_K1 = 1.2
@@ -78,7 +80,9 @@ class RankingPolicy:
     ``names`` lets a name that is matched whole outweigh a text that is merely about the same; ``length`` takes back
     what a long text agrees by having many words (docs/adr/0010).
     A global memory answers a project's prompt far more rarely than one of its own: ``own_project`` was worth three to
-    five points of R@1. The rest are tie-breakers, which never beat a clearly better match.
+    five points of R@1. The rest are tie-breakers, which never beat a clearly better match. ``useful`` counts a
+    usefulness in [-0.5, 0.5]. What is doubted or disputed falls behind what answers as well; the gate does not hold
+    that against it. ``doubted_penalty`` was set on the stale traps of ``python -m bench coding``.
     """
 
     similarity: float = 10.0
@@ -91,12 +95,16 @@ class RankingPolicy:
     sessions_at_most: int = 5
     freshness: float = 0.1
     half_life: timedelta = timedelta(days=45)
+    useful: float = 0.6
     superseded_penalty: float = 1.0
+    doubted_penalty: float = 3.0
+    conflicted_penalty: float = 0.5
 
     @property
     def most_ties(self) -> float:
         """The most that circumstances can add to a memory."""
-        return self.own_project + self.session * self.sessions_at_most + self.freshness
+        useful = self.useful * -LEAST_USEFULNESS
+        return self.own_project + self.session * self.sessions_at_most + self.freshness + useful
 
     def as_score(self, evidence: float) -> float:
         """Evidence on a scale that people can read: in (0, 1), about 0.5 where an answer is as likely as not."""
@@ -112,7 +120,8 @@ class Score:
     its like in the query; both are means of cosines, None where the model gave no vectors of words. ``lexical`` is BM25
     divided by its best possible value and ``coverage`` the share of the query's weight in rare words that the memory
     holds; both in [0, 1]. ``ties`` is what circumstances added; ``rarity`` and ``asked`` are those of ``WordMatch``.
-    ``question`` tells that the query ends as one.
+    ``question`` tells that the query ends as one. ``undoubted`` is the total that it would have if the memory were
+    neither doubted nor disputed.
     """
 
     total: float
@@ -126,6 +135,7 @@ class Score:
     agreement: float | None = None
     answered: float | None = None
     question: bool = False
+    undoubted: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,14 +256,18 @@ def score_memory(
     words: WordMatch,
     meaning: Meaning | None,
     question: bool = False,
+    doubt: Doubt | None = None,
     project: ProjectId | None,
     now: datetime,
     policy: RankingPolicy,
 ) -> Score:
     """Join what words and meaning (``match``) and circumstances say about one memory."""
-    ties = _ties(memory, project=project, now=now, policy=policy)
+    against = _against(memory, doubt, policy)
+    ties = _ties(memory, project=project, now=now, policy=policy) - against
+    evidence = match(words, meaning, policy) + ties
     return Score(
-        total=policy.as_score(match(words, meaning, policy) + ties),
+        total=policy.as_score(evidence),
+        undoubted=policy.as_score(evidence + against),
         similarity=None if meaning is None else meaning.similarity,
         lexical=words.lexical,
         coverage=words.coverage,
@@ -306,15 +320,16 @@ def freshness(memory: Memory, *, now: datetime, policy: RankingPolicy) -> float:
     return float(0.5 ** (age / policy.half_life))
 
 
-def explain(score: Score) -> tuple[str, ...]:
-    """The reasons for a score, for people: strongest kinds of evidence first."""
+def explain(score: Score, doubt: Doubt | None = None) -> tuple[str, ...]:
+    """The reasons for a score, for people: strongest kinds of evidence first, then what is to be checked."""
     reasons = []
     if score.similarity is not None:
         alike = "" if score.agreement is None else f", word by word {score.agreement:.2f}"
         reasons.append(f"meaning {score.similarity:.2f}{alike}")
     if score.matched:
         reasons.append(f"words {score.coverage:.0%} of the query ({', '.join(score.matched[:6])})")
-    return tuple(reasons) or ("newest",)
+    checks = () if doubt is None else (f"check: {doubt.reason}",)
+    return (*(reasons or ["newest"]), *checks)
 
 
 def _saturation(count: int, *, length: int, mean_length: float) -> float:
@@ -326,7 +341,14 @@ def _ties(memory: Memory, *, project: ProjectId | None, now: datetime, policy: R
     here = policy.own_project if project is not None and memory.project == project and not _is_global(memory) else 0.0
     sessions = policy.session * min(memory.counters.sessions, policy.sessions_at_most)
     replaced = policy.superseded_penalty if isinstance(memory.status, Superseded) else 0.0
-    return here + sessions + policy.freshness * freshness(memory, now=now, policy=policy) - replaced
+    fresh = policy.freshness * freshness(memory, now=now, policy=policy)
+    return here + sessions + fresh + policy.useful * usefulness(memory) - replaced
+
+
+def _against(memory: Memory, doubt: Doubt | None, policy: RankingPolicy) -> float:
+    """What is taken from a memory that may not hold."""
+    doubted = 0.0 if doubt is None else policy.doubted_penalty
+    return doubted + (policy.conflicted_penalty if isinstance(memory.status, Conflicted) else 0.0)
 
 
 def _is_global(memory: Memory) -> bool:
