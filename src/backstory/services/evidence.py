@@ -14,7 +14,6 @@ from backstory.domain.evidence import (
     EvidenceScore,
     EvidenceWeights,
     answers,
-    explain_evidence,
     score_messages,
 )
 from backstory.domain.evidence_asked import asks_back
@@ -23,6 +22,7 @@ from backstory.domain.evidence_offer import EvidenceOffer, is_quotable, offer
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageNumber
 from backstory.domain.evidence_signs import EvidenceStatistics, PassageSigns, read_signs
 from backstory.domain.ids import SessionId
+from backstory.domain.outdated import outdated_note
 from backstory.domain.scope import Viewer
 from backstory.domain.text import QueryTerm, analyse_query
 from backstory.domain.time_range import TimeRange
@@ -30,6 +30,10 @@ from backstory.errors import InputError, ModelError
 from backstory.ports.evidence import EvidenceIndex, PassageSearch, Sight
 from backstory.ports.models import Embedder, EmbeddingModel, Vector
 from backstory.ports.system import Aside, Clock
+from backstory.services.corrections import Corrections
+from backstory.services.evidence_found import EvidenceFound, EvidenceResult, Quotes
+
+__all__ = ["EvidenceFound", "EvidenceRecall", "EvidenceResult"]
 
 T = TypeVar("T")
 
@@ -43,29 +47,12 @@ UNASKED_CANDIDATES = 24
 _SHARE_OF_BEST = 0.4
 """A message that is far by itself is still shown when what stands around it lifts it this near to the best."""
 
+_SPARE = 5
+"""Messages looked at beyond those wanted, since outdated ones give way."""
+
 NO_EVIDENCE = "no session here holds any of it"
 NO_QUESTION = "nothing was asked"
 NOT_ASKED_BACK = "the prompt does not ask for anything said earlier"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceResult:
-    """A message that answers: its best passage, those directly before and after it, how well (0 to 1) and why."""
-
-    passage: EvidencePassage
-    before: EvidencePassage | None
-    after: EvidencePassage | None
-    score: float
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceFound:
-    """The answer: messages, best first; or none and why. ``skipped`` says which part of the search was left out."""
-
-    results: tuple[EvidenceResult, ...] = ()
-    silent_because: str | None = None
-    skipped: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +95,12 @@ class EvidenceRecall:
         zone: tzinfo,
         no_embedder: str,
         aside: Aside | None = None,
+        corrections: Corrections | None = None,
     ) -> None:
         """``zone`` is where the person is, for the days that questions name. ``no_embedder`` says why there is none.
         ``aside`` runs a search's reads and its scoring as one, away from the event loop; left out, all of it is done in
-        place."""
+        place. ``corrections`` know what was corrected since; without them nothing is called outdated."""
+        self.corrections = corrections
         self._index = index
         self._embedder = embedder
         self._clock = clock
@@ -141,7 +130,24 @@ class EvidenceRecall:
             return EvidenceFound(silent_because=NO_QUESTION)
         sight = Sight(viewer=viewer, session=session, said=said)
         asked = await self._read(text, lexical_only=lexical_only)
-        return await self._aside(partial(self._answer, text, asked, sight, limit))
+        found = await self._aside(
+            partial(self._answer, text, asked, sight, limit + (_SPARE if self.corrections else 0))
+        )
+        return await self._outdated_last(found, viewer, limit)
+
+    async def _outdated_last(self, found: EvidenceFound, viewer: Viewer, limit: int) -> EvidenceFound:
+        """Say of what was corrected since that it was, and put it after all others."""
+        if self.corrections is None:
+            return found
+        outdated = await self.corrections.outdated([result.passage for result in found.results], viewer)
+        results = [
+            replace(result, outdated=outdated_note(outdated[result.passage.number]))
+            if result.passage.number in outdated
+            else result
+            for result in found.results
+        ]
+        results.sort(key=lambda result: result.outdated is not None)
+        return replace(found, results=tuple(results[:limit]))
 
     async def offer(self, prompt: str, *, viewer: Viewer, within_s: float | None = None) -> EvidenceOffer:
         """What may be quoted beside a prompt that asked for nothing: a few passages of earlier sessions of the viewer's
@@ -178,7 +184,7 @@ class EvidenceRecall:
             return EvidenceFound(silent_because=_too_far(scores), skipped=found.skipped)
         floor = _SHARE_OF_BEST * scores[0].total
         passed = [score for score in scores if answers(score.best) or score.total >= floor]
-        quote = _Quotes(found.loaded)
+        quote = Quotes(found.loaded)
         return EvidenceFound(results=tuple(quote.result(score) for score in passed[:limit]), skipped=found.skipped)
 
     async def quotable(self, prompt: str, *, viewer: Viewer) -> Quotable:
@@ -287,26 +293,6 @@ async def _in_place(work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: no
 def weights_for(found: Signs) -> EvidenceWeights:
     """The weights that fit what took part in the search."""
     return WITH_MEANING if found.with_meaning else BY_WORDS
-
-
-class _Quotes:
-    """Passages with their neighbours."""
-
-    def __init__(self, loaded: Sequence[LoadedPassage]) -> None:
-        self._passages = {item.passage.number: item.passage for item in loaded}
-        self._before = {item.passage.number: item.before for item in loaded}
-        self._after = {item.before: item.passage.number for item in loaded if item.before is not None}
-
-    def result(self, score: EvidenceScore) -> EvidenceResult:
-        number = score.best.passage
-        before, after = self._before[number], self._after.get(number)
-        return EvidenceResult(
-            passage=self._passages[number],
-            before=None if before is None else self._passages.get(before),
-            after=None if after is None else self._passages[after],
-            score=score.total,
-            reasons=explain_evidence(score.best),
-        )
 
 
 def _too_far(scores: Sequence[EvidenceScore]) -> str:

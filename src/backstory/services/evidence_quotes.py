@@ -9,16 +9,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backstory.domain.context_block import said_block
+from backstory.domain.conversation import Role
 from backstory.domain.evidence_offer import OfferedPassage, repeats
+from backstory.domain.evidence_passages import EvidencePassage
+from backstory.domain.grounding import ground
 from backstory.domain.memory import Memory, Sensitivity
+from backstory.domain.provenance import is_injectable
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
+from backstory.domain.utterance import utterances
+from backstory.ports.conversation import Archive
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, TokenCounter
+from backstory.services.corrections import Corrections
 from backstory.services.evidence import EvidenceRecall
 
 _MOST_WITHHELD = 1000
 """Of each kind that a quote is held against; where there are more, nothing is quoted."""
+_BACKGROUND = 100
+"""Messages up to an assistant's that are read for what it repeats: some 10 ms, within a prompt's time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,29 +42,56 @@ class EvidenceQuotes:
     """Quotes what was said earlier where that surely answers."""
 
     def __init__(
-        self, evidence: EvidenceRecall, memories: MemoryStore, *, clock: Clock, tokens: TokenCounter, budget_tokens: int
+        self,
+        evidence: EvidenceRecall,
+        memories: MemoryStore,
+        archive: Archive,
+        *,
+        clock: Clock,
+        tokens: TokenCounter,
+        budget_tokens: int,
     ) -> None:
         self._evidence = evidence
+        self._archive = archive
         self._memories = memories
         self._clock = clock
         self._tokens = tokens
         self._budget_tokens = budget_tokens
+        self._corrections = evidence.corrections or Corrections(memories, None, clock=clock)
 
     async def quote(self, prompt: str, viewer: Viewer, *, within_s: float | None) -> Quoted:
         """The block for a prompt. ``within_s`` bounds the search; None waits. Raises what the store raises."""
         offered = await self._evidence.offer(prompt, viewer=viewer, within_s=within_s)
         if not offered.passages:
             return Quoted(text=None, told=offered.silent_because or "nothing was said")
-        open_ones = await self._not_withheld(offered.passages, viewer)
+        own = [item for item in offered.passages if await self._is_own(item.passage)]
+        if own[:1] != [offered.passages[0]]:  # the others were let through beside the best
+            return Quoted(text=None, told="what was said earlier was pasted, or repeats text from outside")
+        open_ones = await self._not_withheld(own, viewer)
         if not open_ones:
             return Quoted(text=None, told="what was said earlier was forgotten, or made private or local-only")
+        valid = await self._not_outdated(open_ones, viewer)
+        if not valid:
+            return Quoted(text=None, told="what was said earlier was corrected since")
         block = said_block(
-            [item.passage for item in open_ones], budget_tokens=self._budget_tokens, count_tokens=self._tokens.count
+            [item.passage for item in valid], budget_tokens=self._budget_tokens, count_tokens=self._tokens.count
         )
         if block is None:
             return Quoted(text=None, told="what was said earlier does not fit into the budget of the block")
-        shown = [item for item in open_ones if item.passage in block.quoted]
+        shown = [item for item in valid if item.passage in block.quoted]
         return Quoted(text=block.text, told=f"quoted instead: {'; '.join(map(_told, shown))}")
+
+    async def _is_own(self, passage: EvidencePassage) -> bool:
+        """Whether who said it said it of themselves. What a user pasted, or an assistant repeats of what a tool, a file
+        or a page told, is outside text, whoever's message holds it."""
+        if passage.role is Role.USER:
+            messages = await self._archive.find_messages([passage.message])
+        else:
+            ids = await self._archive.message_ids(passage.session)
+            end = ids.index(passage.message) + 1 if passage.message in ids else 0
+            start = max(0, end - _BACKGROUND)
+            messages = await self._archive.messages(passage.session, limit=end - start, offset=start) if end else []
+        return is_injectable(ground(passage.text, utterances(messages)).origin)
 
     async def _not_withheld(self, passages: Sequence[OfferedPassage], viewer: Viewer) -> list[OfferedPassage]:
         """Those that neither are the source of a memory that no model is to be shown any more, nor repeat one."""
@@ -73,6 +109,15 @@ class EvidenceQuotes:
                 return []
             withheld += found
         return [item for item in passages if not any(repeats(item.passage, memory) for memory in withheld)]
+
+    async def _not_outdated(self, passages: Sequence[OfferedPassage], viewer: Viewer) -> list[OfferedPassage]:
+        """Those that do not state what was corrected since, also where only a person may know of the correction. None
+        where the best does: the others were let through beside it."""
+        everyone = replace(viewer, audience=Audience.PERSON)
+        outdated = await self._corrections.outdated([item.passage for item in passages], everyone)
+        if passages[0].passage.number in outdated:
+            return []
+        return [item for item in passages if item.passage.number not in outdated]
 
 
 def _told(item: OfferedPassage) -> str:

@@ -1,0 +1,104 @@
+"""Take changes back: each as a change of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from backstory.domain.change_plan import ChangePlan
+from backstory.domain.history import Action, Author, Change, Edit, undo_edits
+from backstory.domain.ids import ChangeId
+from backstory.domain.provenance import trust
+from backstory.domain.restatement import says_anew
+from backstory.domain.scope import Audience, Viewer
+from backstory.errors import NotFound, OutOfScope
+from backstory.ports.store import MemoryStore
+from backstory.ports.system import Clock, IdSource
+from backstory.services.reference import Reference
+from backstory.services.repercussions import Repercussions
+from backstory.services.said_once import check_said_once
+
+_SEARCHED = (50, 500, 5000)
+
+
+class Undo:
+    """Finds the change to take back, and takes it back where nothing stands on it."""
+
+    def __init__(
+        self, store: MemoryStore, reference: Reference, repercussions: Repercussions, *, clock: Clock, ids: IdSource
+    ) -> None:
+        self._store = store
+        self._reference = reference
+        self._repercussions = repercussions
+        self._clock = clock
+        self._ids = ids
+
+    async def undo(self, change_id: ChangeId | None, *, viewer: Viewer, author: Author) -> Change:
+        """Take a change back; without an id, the newest one that can be undone from here.
+
+        Raises NotFound, OutOfScope (also where it would make a text more trusted again, and no person asks), and
+        Conflict when a later change stands on it, or when what would come back was said anew since.
+        """
+        change = await self._to_undo(change_id, viewer)
+        current = await self._store.get([edit.after.id for edit in change.edits])
+        for memory in current.values():
+            self._reference.check_changeable(memory, viewer)
+        now = self._clock.now()
+        edits = undo_edits(change, current, now=now)
+        _check_origins(edits, viewer)
+        for edit in edits:
+            if edit.before is not None and says_anew(edit.before, edit.after, now):
+                await check_said_once(edit.after, self._store, now=now, beside=current)
+        plan = ChangePlan((edit.before, edit.after) for edit in edits)
+        await self._repercussions.follow(plan, viewer=viewer, now=now, how="taken back")
+        return await self._store.commit(
+            Change(
+                id=ChangeId(self._ids.new_id()),
+                at=self._clock.now(),
+                author=author,
+                action=Action.UNDO,
+                edits=plan.edits,
+                session=viewer.session,
+                undoes=change.id,
+            )
+        )
+
+    async def _to_undo(self, change_id: ChangeId | None, viewer: Viewer) -> Change:
+        if change_id is not None:
+            change = await self._store.change(change_id)
+            if change is None:
+                raise NotFound(f"there is no change {change_id}; `backstory history` lists them")
+            return change
+        here = replace(viewer, all_projects=False)  # reading across projects never allows changing
+        for limit in _SEARCHED:
+            changes = await self._store.history(viewer=here, limit=limit)
+            found = self._newest_to_undo(changes, viewer)
+            if found is not None:
+                return found
+            if len(changes) < limit:
+                break
+        raise NotFound("there is nothing to undo in this project")
+
+    def _newest_to_undo(self, changes: Sequence[Change], viewer: Viewer) -> Change | None:
+        """An undo is not undone by itself, and one that was undone by name no longer counts."""
+        undone = set[ChangeId]()
+        for change in changes:
+            if change.id in undone:
+                continue
+            if change.undoes is not None:
+                undone.add(change.undoes)
+            elif all(self._reference.changeable(edit.after, viewer) for edit in change.edits):
+                return change
+        return None
+
+
+def _check_origins(edits: Sequence[Edit], viewer: Viewer) -> None:
+    """Raise OutOfScope where somebody who is not a person would take back that a text is trusted less."""
+    if viewer.audience is Audience.PERSON:
+        return
+    for edit in edits:
+        before, after = edit.before, edit.after
+        if before is None or before.content != after.content:
+            continue
+        if trust(after.origin) > trust(before.origin):
+            raise OutOfScope(f"only a person raises an origin; #{after.n} would be {after.origin} again")
