@@ -1,0 +1,370 @@
+"""Who said what a statement says: its telling words, the utterances that carry them, and the origin that follows.
+
+A model, or a rule, may propose any statement and claim any source for it; only what stands in the conversation counts
+here. Cutting a conversation into utterances is ``utterance.py``; what becomes of a statement is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from backstory.domain.ids import MessageId
+from backstory.domain.provenance import Origin, is_injectable, lowest, trust
+from backstory.domain.text import analyse, analyse_query
+from backstory.domain.utterance import Utterance
+
+LEAST_SUPPORT = 0.6
+"""Of a statement worth keeping. Of 83 true statements about eleven conversations all but one have as much in their
+own, and of 830 pairs with another conversation two have (bench/RESULTS.md, dream)."""
+ORDER_SHARE = 0.5
+"""Of the words that an assistant says: an earlier outside passage with so many of them, which orders or permits
+something, is what it repeats. Injected orders come to 0.7 and more, also when they are put in other words."""
+REPEATED_SHARE = 0.65
+"""The same for a passage that only tells something: below it an assistant has concluded for itself. At 0.8 three more
+of 43 true findings were the assistant's own, but a word or two put beside an order in plain words hid it."""
+SLACK = 0.2
+"""Share of plain words by which an utterance may fall short and still count as the one who said it."""
+
+_PASSAGE_CHARS = 480
+_HALF_LINES, _HALF_CHARS = 2, 160
+_OVERLAP_CHARS = 80
+_MOST_SOURCES = 4  # what is put together from more places nobody has said
+_NAME_WEIGHT = 2.0
+_SYMBOL_CHARS = 8  # a shorter last part of a name is a word like others
+_ENDING_CHARS = 3  # that a stem lacks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounding:
+    """What a statement rests on. ``support`` is the share of its telling words that was found, in [0, 1]; ``messages``
+    are where, in their order. ``origin`` is the least trusted of the sources that it needs, ``imported`` for none."""
+
+    origin: Origin
+    messages: tuple[MessageId, ...]
+    support: float
+
+
+def ground(text: str, utterances: Sequence[Utterance], *, named: Collection[MessageId] = ()) -> Grounding:
+    """Find the sources of a statement among utterances, which should reach back to where the conversation began.
+
+    The best trusted sources are taken that carry its telling words: numbers, names and all that is no stop word, by
+    their stems. A detail that is only in outside text gives the statement that text's origin, and so does outside text
+    that says it more closely than anybody else. An assistant who repeats what outside text said before counts as that
+    text, unless the user said it before; a user who agrees says nothing himself, and changes none of this.
+
+    ``named`` are the messages that somebody claims as sources. Where they bear the statement out by themselves, they
+    are its sources, and if they are less trusted, so is the statement; a claim raises nothing, and one that is not
+    borne out counts for nothing. Linear in the utterances; their words are kept for the next statement.
+    """
+    found = _ground(text, utterances)
+    claimed = _ground(text, [one for one in utterances if one.message in named]) if named else found
+    if claimed.support < LEAST_SUPPORT:
+        return found
+    return Grounding(origin=lowest((found.origin, claimed.origin)), messages=claimed.messages, support=found.support)
+
+
+class _Word(NamedTuple):
+    """A telling word: its token, and for a name its parts."""
+
+    token: str
+    parts: tuple[str, ...]
+    weight: float
+    is_name: bool
+
+
+class _Source(NamedTuple):
+    """An utterance, or a passage of outside text, and which words of the statement it carries, a bit for each."""
+
+    utterance: Utterance
+    carries: int
+    orders: bool = False
+
+
+class _Passage(NamedTuple):
+    tokens: frozenset[str]
+    orders: bool
+
+
+class _Statement:
+    """The words of a statement, and sums over sets of them."""
+
+    def __init__(self, text: str) -> None:
+        self.words = _telling_words(text)
+        self.total = self.weight((1 << len(self.words)) - 1)
+        self.denies = denies(text)
+
+    def weight(self, carried: int) -> float:
+        return sum(word.weight for place, word in enumerate(self.words) if carried >> place & 1)
+
+    def has_name(self, carried: int) -> bool:
+        return any(word.is_name for place, word in enumerate(self.words) if carried >> place & 1)
+
+    def carried_by(self, tokens: frozenset[str]) -> int:
+        return sum(1 << place for place, word in enumerate(self.words) if _carries(tokens, word))
+
+    def best(self, sources: Sequence[_Source], count: int) -> list[_Source]:
+        """The few sources that carry most between them, each the best for what is missing; of equals the earliest."""
+        chosen: list[_Source] = []
+        missing = (1 << len(self.words)) - 1
+        while len(chosen) < count:
+            source = max(sources, key=lambda source: self.weight(source.carries & missing), default=None)
+            if source is None or not source.carries & missing:
+                break
+            chosen.append(source)
+            missing &= ~source.carries
+        return chosen
+
+    def nearly_all(self, carried: int, of: int) -> bool:
+        """Whether nothing but a few plain words is missing."""
+        missing = of & ~carried
+        return not self.has_name(missing) and self.weight(missing) <= SLACK * self.weight(of)
+
+
+def _ground(text: str, utterances: Sequence[Utterance]) -> Grounding:
+    said = _Statement(text)
+    trusted, repeated, outside = _sorted(said, utterances)
+    speakers = [*trusted, *(source for source, _ in repeated)]
+    chosen, known = said.best(speakers, _MOST_SOURCES), _together(trusted)
+    pulling = [*_pulling(said, trusted, outside), *_repeating(said, known, repeated)]
+    users = said.best([source for source in trusted if source.utterance.origin is Origin.USER], _MOST_SOURCES)
+    if pulling:
+        origin = lowest([origin for origin, _ in pulling])
+        chosen = [*chosen, *(source for _, source in pulling)]
+    elif users and said.nearly_all(_together(users), _together(chosen)) and _says_so(said, users):
+        origin, chosen = Origin.USER, users
+    elif chosen:
+        origin = lowest([Origin.AGENT, *(source.utterance.origin for source in chosen)])
+    else:
+        return Grounding(origin=Origin.IMPORTED, messages=(), support=0.0)
+    support = said.weight(_together(chosen)) / said.total
+    return Grounding(origin=origin, messages=_messages(chosen, utterances), support=support)
+
+
+def _sorted(
+    said: _Statement, utterances: Sequence[Utterance]
+) -> tuple[list[_Source], list[tuple[_Source, Origin]], list[_Source]]:
+    """The speakers to be believed, those who repeat outside text with its origin, and the outside passages."""
+    trusted: list[_Source] = []
+    repeated: list[tuple[_Source, Origin]] = []
+    outside: list[_Source] = []
+    for utterance in utterances:
+        if not _is_trusted(utterance):
+            outside += _passages_of(said, utterance)
+        elif carries := said.carried_by(_tokens(_own_words(utterance))):
+            source = _Source(utterance, carries)
+            told = None
+            if utterance.origin is not Origin.USER:
+                told = _repeats(said, source, trusted, outside)
+            if told is None:
+                trusted.append(source)
+            else:
+                repeated.append((source, told))
+    return trusted, repeated, outside
+
+
+def _repeats(said: _Statement, source: _Source, before: Sequence[_Source], outside: Sequence[_Source]) -> Origin | None:
+    """The origin of the passages that a speaker repeats, with nobody before him who said as much; None for none."""
+    own = said.weight(source.carries)
+    users = [earlier for earlier in before if earlier.utterance.origin is Origin.USER]
+    by_user = said.weight(source.carries & _together(said.best(users, 2)))
+    by_anybody = max(by_user, said.weight(source.carries & _together(said.best(before, 2))))
+    told = [
+        passage.utterance.origin
+        for passage in outside
+        if (shared := said.weight(passage.carries & source.carries)) > (by_user if passage.orders else by_anybody)
+        and shared >= own * (ORDER_SHARE if passage.orders else REPEATED_SHARE)
+    ]
+    return _below_agent(told) if told else None
+
+
+def _pulling(
+    said: _Statement, trusted: Sequence[_Source], outside: Sequence[_Source]
+) -> Iterator[tuple[Origin, _Source]]:
+    """Outside passages with a name or number that nobody else said, or closer to the statement than anybody."""
+    known = _together(trusted)
+    closest = said.weight(_together(said.best(trusted, 2)))
+    for passage in outside:
+        weight = said.weight(passage.carries)
+        is_close = weight >= said.total * (ORDER_SHARE if passage.orders else REPEATED_SHARE)
+        if said.has_name(passage.carries & ~known) or (is_close and weight > closest):
+            yield _below_agent([passage.utterance.origin]), passage
+
+
+def _repeating(
+    said: _Statement, known: int, repeated: Sequence[tuple[_Source, Origin]]
+) -> Iterator[tuple[Origin, _Source]]:
+    """Speakers who repeat outside text, as far as the statement needs them."""
+    for source, origin in repeated:
+        missing = source.carries & ~known
+        if said.has_name(missing) or said.weight(missing) > SLACK * said.total:
+            yield origin, source
+
+
+def _says_so(said: _Statement, users: Sequence[_Source]) -> bool:
+    """Whether a user's words deny what the statement denies, and the other way round."""
+    return any(
+        denies(sentence) == said.denies
+        for source in users
+        for sentence in re.split(r"[.!?]\s|\n", source.utterance.text)
+        if 2 * said.weight(said.carried_by(_tokens(sentence))) >= said.weight(source.carries)
+    )
+
+
+def _own_words(utterance: Utterance) -> str:
+    """What a speaker says of himself: not where an assistant reports what some text wants of assistants."""
+    if utterance.origin is Origin.USER or utterance.is_code:
+        return utterance.text
+    return "\n".join(
+        sentence
+        for sentence in re.split(
+            r"(?<=[.!?])\s"
+            r"|\n",
+            utterance.text,
+        )
+        if not _reported_order().search(sentence)
+    )
+
+
+def _is_trusted(utterance: Utterance) -> bool:
+    return is_injectable(utterance.origin) and not utterance.is_echo
+
+
+def _below_agent(origins: Sequence[Origin]) -> Origin:
+    """The least trusted of several outside texts; an echo of what was said here is no better than a file."""
+    return lowest([Origin.FILE if trust(origin) >= trust(Origin.AGENT) else origin for origin in origins])
+
+
+def _passages_of(said: _Statement, utterance: Utterance) -> Iterator[_Source]:
+    for passage in _passages(utterance.text):
+        if carries := said.carried_by(passage.tokens):
+            yield _Source(utterance, carries, passage.orders)
+
+
+def _together(sources: Sequence[_Source]) -> int:
+    carried = 0
+    for source in sources:
+        carried |= source.carries
+    return carried
+
+
+def _messages(chosen: Sequence[_Source], utterances: Sequence[Utterance]) -> tuple[MessageId, ...]:
+    ids = {source.utterance.message for source in chosen}
+    return tuple(dict.fromkeys(utterance.message for utterance in utterances if utterance.message in ids))
+
+
+def _telling_words(text: str) -> list[_Word]:
+    terms: list[tuple[str, bool, list[str]]] = []
+    for term in analyse_query(text):
+        if term.weight == 1.0:
+            terms.append((term.token, term.is_name, []))
+        elif terms:
+            terms[-1][2].append(term.token)
+    return [
+        _Word(token, tuple(parts), _NAME_WEIGHT if is_name and len(token) > 1 else 1.0, is_name)
+        for token, is_name, parts in terms
+    ]
+
+
+def _carries(tokens: frozenset[str], word: _Word) -> bool:
+    """Whether the word is there, the file or symbol at the end of a name, or all of its parts."""
+    if word.token in tokens:
+        return True
+    if not word.parts or tokens.isdisjoint(word.parts):
+        return False
+    return tokens.issuperset(word.parts) or any(_names_it(part, word.token) for part in word.parts if part in tokens)
+
+
+def _names_it(part: str, name: str) -> bool:
+    """Whether a part says it all: ``cart.py`` of ``src/cart.py``, ``ErrNotFound`` of ``store.ErrNotFound``."""
+    is_end = len(part) >= _SYMBOL_CHARS and name.rfind(part) + len(part) >= len(name) - _ENDING_CHARS
+    return "." in part or "_" in part or is_end
+
+
+@lru_cache(maxsize=4096)
+def _tokens(text: str) -> frozenset[str]:
+    return frozenset(analyse(text))
+
+
+@lru_cache(maxsize=512)
+def _passages(text: str) -> tuple[_Passage, ...]:
+    """A few lines at a time, each passage half covered by the next; a long line is cut, with an overlap."""
+    step = _PASSAGE_CHARS - _OVERLAP_CHARS
+    lines = [
+        line[start : start + _PASSAGE_CHARS]
+        for line in text.splitlines()
+        if line.strip()
+        for start in range(0, len(line), step)
+    ]
+    halves = [_passage("\n".join(half)) for half in _halves(lines)]
+    if len(halves) < 2:
+        return tuple(halves)
+    return tuple(_Passage(one.tokens | other.tokens, one.orders or other.orders) for one, other in pairwise(halves))
+
+
+def _halves(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Two lines at a time, and more where they are short, so that no order is hidden by breaking it into many."""
+    half: list[str] = []
+    for line in lines:
+        half.append(line)
+        if len(half) >= _HALF_LINES and sum(map(len, half)) >= _HALF_CHARS:
+            yield half
+            half = []
+    if half:
+        yield half
+
+
+def _passage(text: str) -> _Passage:
+    return _Passage(frozenset(analyse(text)), _orders().search(text) is not None)
+
+
+@cache
+def _orders() -> re.Pattern[str]:
+    """Words of texts that tell somebody what to do, what to believe from now on, or what is permitted."""
+    return re.compile(
+        r"\b(?:remember|memori[sz]e|forget|keep in mind|always|never|must|should|shall|do not|don['\u2019]t|may"
+        r"|allowed"
+        r"|need not|ignore|from now on|permanent\w*|please|assistants?|agents?|ai|llms?|passwords?|important|note"
+        r"|merk\w*|vergiss|immer|nie(?:mals)?|muss|müssen|soll(?:en|te)?|darf|dürfen|bitte|ab jetzt|passwort"
+        r"|souviens|toujours|jamais|doit|recuerda|siempre|nunca|debe\w*|sempre|ricorda|zawsze|nigdy|altijd|nooit"
+        r"|помни|всегда|никогда)\b"
+        r"|(?:^|[.!:;>#*-]\s+)(?:use|run|deploy|set|add|install|trust|disable|enable|skip|allow|grant|send|store"
+        r"|save|delete"
+        r"|remove|open|push|commit|sign|turn|make|put|configure|call|replace|change|upgrade|downgrade|switch"
+        r"|accept|approve"
+        r"|treat|consider|tell|assume)\s+(?!-)[a-z`'\"]|记住|記住|始终|必须|必須|不要|覚えて|必ず|기억해|항상",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+@cache
+def _reported_order() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:assistants?|(?:ai|llm|coding) (?:agents?|models?|tools?|operators?)|agents|llms?"
+        r"|ais?)\b.{0,40}\b(?:to|should|must|that)\b"
+        r"|\b(?:tells?|ask(?:s|ing)?|orders?|instruct(?:s|ing)?|wants?|addressed|aimed|meant|directed)\b.{0,40}"
+        r"\b(?:assistants?|agents|ais?|llms?|models)\b"
+        r"|\b(?:hidden|injected|embedded|planted) (?:text|instructions?|comments?|paragraphs?|orders?)"
+        r"|prompt injection"
+        r"|\bi(?:['\u2019]ve| have)? ignored?\b|\bignoriert|\bassistenten\b.{0,60}\b(?:soll|merken|will)\w*",
+        re.IGNORECASE,
+    )
+
+
+def denies(text: str) -> bool:
+    """Whether a text says that something is not so, or is not to be."""
+    return _denial().search(text) is not None
+
+
+@cache
+def _denial() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:not?|never|none|nothing|nobody|without|cannot|nor|neither|\w+n['\u2019]t|nicht|nie(?:mals)?"
+        r"|kein\w*|ohne|pas"
+        r"|jamais|sans|nunca|sin|não|nao|sem|mai|senza|niet|geen|nooit|nigdy|не|нет|никогда)\b|[不没沒]|ない|않",
+        re.IGNORECASE,
+    )
