@@ -89,6 +89,14 @@ def test_the_agents_tools_work_and_explain_bad_arguments(installation: Installat
     assert "Nothing found" in tool("memory_recall", query="invoices rounded", tags=["billing"])
 
 
+def test_a_command_that_the_agent_runs_in_a_shell_acts_for_the_agent(
+    installation: Installation, server: Server
+) -> None:
+    command = 'echo "called by ${BACKSTORY_CALLER:-nobody}"'
+    ran = installation.tool(server, server.create_session(), "bash", command=command, description="Tell who calls")
+    assert "called by agent" in ran
+
+
 def test_what_the_agent_stored_comes_back_beside_a_prompt(installation: Installation, server: Server) -> None:
     fact = "Migrations of the ledger schema must run before the api pods start"
     installation.tool(server, server.create_session(), "memory_remember", content=fact)

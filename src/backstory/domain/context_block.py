@@ -7,15 +7,20 @@ open another, and no role mark or chat token in it survives as such.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from backstory.domain.conversation import Role
+from backstory.domain.doubt import Doubt
 from backstory.domain.evidence_passages import EvidencePassage
-from backstory.domain.ids import ProjectId
+from backstory.domain.ids import MemoryId, ProjectId
 from backstory.domain.memory import Conflicted, Memory, Visibility, is_offerable
 from backstory.domain.provenance import Origin
 from backstory.domain.truncation import truncate_chars
+
+if TYPE_CHECKING:  # a recall shows none
+    from backstory.domain.dream_state import Summary
 
 RECALL_TAG = "backstory-memory"
 SNAPSHOT_TAG = "backstory-snapshot"
@@ -56,16 +61,37 @@ _OPENS_TURN = re.compile(
     re.IGNORECASE,
 )
 
+_REASON_MAX_CHARS = 300
+
 CountTokens = Callable[[str], int]
+Doubts = Mapping[MemoryId, Doubt]
+_NO_DOUBTS: Doubts = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writing:
+    """What has to be known to write a memory down."""
+
+    here: ProjectId | None
+    project_name: Callable[[ProjectId], str]
+    doubts: Doubts
+
+    def line(self, memory: Memory, opponents: Mapping[MemoryId, int]) -> str:
+        doubt, opponent = self.doubts.get(memory.id), opponents.get(memory.id)
+        return entry(memory, here=self.here, project_name=self.project_name, doubt=doubt, opponent=opponent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A rendered block and the memories in it, in order. ``left_out`` are those the budget had no room for."""
+    """A rendered block and the memories in it, in order. ``left_out`` are those the budget had no room for.
+
+    ``summaries`` are those that stand before them.
+    """
 
     text: str
     shown: tuple[Memory, ...]
     left_out: tuple[Memory, ...]
+    summaries: tuple[Summary, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +104,26 @@ class SaidBlock:
 
 def recall_block(
     memories: Sequence[Memory], *, budget_tokens: int, max_entries: int, count_tokens: CountTokens,
-    here: ProjectId | None, project_name: Callable[[ProjectId], str],
+    here: ProjectId | None, project_name: Callable[[ProjectId], str], doubts: Doubts = _NO_DOUBTS,
 ) -> Block | None:  # fmt: skip
-    """The block beside a user's message; None when nothing may or can be shown."""
-    return _block(
-        RECALL_TAG, _RECALL_PREFACE, memories, budget_tokens, max_entries, count_tokens, here, project_name
-    )  # fmt: skip
+    """The block beside a user's message; None when nothing may or can be shown. ``doubts`` mark what to check."""
+    writing = _Writing(here=here, project_name=project_name, doubts=doubts)
+    return _block(RECALL_TAG, _RECALL_PREFACE, memories, budget_tokens, max_entries, count_tokens, writing)
 
 
 def snapshot_block(
     memories: Sequence[Memory], *, budget_tokens: int, max_entries: int, count_tokens: CountTokens,
-    here: ProjectId | None, project_name: Callable[[ProjectId], str],
+    here: ProjectId | None, project_name: Callable[[ProjectId], str], summaries: Sequence[Summary] = (),
+    doubts: Doubts = _NO_DOUBTS,
 ) -> Block | None:  # fmt: skip
-    """The constant text of a session; None when nothing may or can be shown."""
+    """The constant text of a session; None when nothing may or can be shown. ``doubts`` mark what to check.
+
+    ``summaries`` stand first, in their order, each as far as the memories leave room for it.
+    """
+    writing = _Writing(here=here, project_name=project_name, doubts=doubts)
     return _block(
-        SNAPSHOT_TAG, _SNAPSHOT_PREFACE, memories, budget_tokens, max_entries, count_tokens, here, project_name
-    )  # fmt: skip
+        SNAPSHOT_TAG, _SNAPSHOT_PREFACE, memories, budget_tokens, max_entries, count_tokens, writing, summaries
+    )
 
 
 def _block(
@@ -103,27 +133,36 @@ def _block(
     budget_tokens: int,
     max_entries: int,
     count_tokens: CountTokens,
-    here: ProjectId | None,
-    project_name: Callable[[ProjectId], str],
+    writing: _Writing,
+    summaries: Sequence[Summary] = (),
 ) -> Block | None:
     offerable = [memory for memory in memories if is_offerable(memory)]
     frame = f"<{tag}>\n{preface}\n</{tag}>"
     left = budget_tokens - count_tokens(frame)
-    lines: list[str] = []
     shown: list[Memory] = []
+    opponents = _opponents(offerable)
     for memory in offerable:
-        line = entry(memory, here=here, project_name=project_name)
-        cost = count_tokens(line + "\n")
+        cost = count_tokens(writing.line(memory, opponents) + "\n")
         if cost <= left and len(shown) < max_entries:
-            lines.append(line)
             shown.append(memory)
             left -= cost
-    if not shown:
+    opponents = _opponents(shown)  # fewer than were counted: the budget holds
+    lines = [writing.line(memory, opponents) for memory in shown]
+    first: list[str] = []
+    told: list[Summary] = []
+    for summary in summaries:
+        line = summary_entry(summary)
+        cost = count_tokens(line + "\n")
+        if cost <= left:
+            first.append(line)
+            told.append(summary)
+            left -= cost
+    if not shown and not told:
         return None
     numbers = {memory.n for memory in shown}
     left_out = tuple(memory for memory in offerable if memory.n not in numbers)
-    text = "\n".join([f"<{tag}>", preface, *lines, f"</{tag}>"])
-    return Block(text=text, shown=tuple(shown), left_out=left_out)
+    text = "\n".join([f"<{tag}>", preface, *first, *lines, f"</{tag}>"])
+    return Block(text=text, shown=tuple(shown), left_out=left_out, summaries=tuple(told))
 
 
 def said_block(
@@ -157,16 +196,45 @@ def with_notes(text: str | None, notes: Sequence[str]) -> str | None:
     return "\n".join([text.removesuffix(end) + lines[0], *lines[1:], end])
 
 
-def entry(memory: Memory, *, here: ProjectId | None, project_name: Callable[[ProjectId], str]) -> str:
-    """One memory as one line: its number, date, kind, who said it, from which project, and the text."""
+def _opponents(memories: Sequence[Memory]) -> Mapping[MemoryId, int]:
+    """The number of the memory that says something else, for each of these that is disputed by another of them."""
+    numbers = {memory.id: memory.n for memory in memories}
+    against = [(memory, memory.status.against) for memory in memories if isinstance(memory.status, Conflicted)]
+    pairs = [(memory, other) for memory, other in against if other in numbers]
+    return {other: memory.n for memory, other in pairs} | {memory.id: numbers[other] for memory, other in pairs}
+
+
+def entry(
+    memory: Memory, *, here: ProjectId | None, project_name: Callable[[ProjectId], str], doubt: Doubt | None = None,
+    opponent: int | None = None,
+) -> str:  # fmt: skip
+    """One memory as one line: its number, date, kind, who said it, from which project, and the text.
+
+    What is to be checked stands before the text, which could otherwise talk over it. ``opponent`` is the number of the
+    memory that a disputed one disagrees with.
+    """
     label = [f"#{memory.n}", f"{memory.times.learned:%Y-%m-%d}", memory.kind.value, _who(memory.origin)]
     if memory.visibility is Visibility.GLOBAL:
         label.append("everywhere")
     elif memory.project is not None and memory.project != here:
         label.append(f"project {quote(project_name(memory.project))}")
     if isinstance(memory.status, Conflicted):
-        label.append("disputed")
-    return f"- [{', '.join(label)}] {_content(memory)}"
+        label.append("disputed" if opponent is None else f"disputed: disagrees with #{opponent}")
+    check = "" if doubt is None else f"({check_mark(doubt)}) "
+    return f"- [{', '.join(label)}] {check}{_content(memory)}"
+
+
+def check_mark(doubt: Doubt) -> str:
+    """The mark of a doubted memory on one line, closed like everything that is quoted."""
+    return f"check: {truncate_chars(quote(doubt.reason), _REASON_MAX_CHARS)}"
+
+
+def summary_entry(summary: Summary) -> str:
+    """A summary as one line: that it is derived, from how many memories, of which circle, and when; and the text."""
+    of = "everywhere" if summary.project is None else "this project"
+    label = f"summary of {len(summary.sources)} memories, {of}, {summary.created_at:%Y-%m-%d}, derived"
+    text = quote(_SAME_SIGN.sub(r"\1\1\1…", summary.text))
+    return f"- [{label}] {text}"
 
 
 def said_entry(passage: EvidencePassage) -> str:

@@ -6,8 +6,9 @@ What is unusable is dropped and counted, never guessed. Whether a proposal is ca
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from backstory.domain.answers import Finish, Reason, Unusable, json_values
 from backstory.domain.memory import Kind, Visibility
@@ -28,13 +29,17 @@ _PLACEHOLDER = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedFact:
-    """A statement to remember. ``type`` and ``scope`` are the model's words for it, unchecked."""
+    """A statement to remember. ``type`` and ``scope`` are the model's words for it, unchecked.
+
+    ``sources`` are the numbers or ids of the messages that it names as said there, unchecked too.
+    """
 
     text: str
     type: str | None = None
     scope: str | None = None
     tags: tuple[str, ...] = ()
     confidence: float | None = None
+    sources: tuple[str, ...] = ()
 
     def kind(self) -> Kind:
         """What the type means; ``other`` for a word nobody knows, ``fact`` for none."""
@@ -64,6 +69,7 @@ class Proposals:
     ``update`` and ``disputed`` pair an id with the new text or the evidence against it. ``skipped`` counts items about
     ids it was not shown. ``contradictory`` are ids for which it asked two different things: none of it is proposed.
     ``review`` are ids to delete that leave nothing of what it was shown, and nothing new: a person should look first.
+    ``cited`` are, by the id of an update, the messages that it names as the source of the new text.
     """
 
     new: tuple[ProposedFact, ...] = ()
@@ -74,6 +80,7 @@ class Proposals:
     skipped: int = 0
     contradictory: tuple[str, ...] = ()
     review: tuple[str, ...] = ()
+    cited: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def read_facts(raw: str | None, *, finish: Finish = Finish.UNKNOWN) -> ProposedFacts | Unusable:
@@ -150,6 +157,7 @@ def _fact(item: object) -> ProposedFact | None:
         scope=_word(item.get("scope")),
         tags=_tags(item.get("tags")),
         confidence=_share(item.get("confidence")),
+        sources=_sources(item.get("sources")),
     )
 
 
@@ -165,6 +173,13 @@ def _word(*candidates: object) -> str | None:
 def _tags(value: object) -> tuple[str, ...]:
     listed = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return tuple(dict.fromkeys(tag.strip() for tag in listed if isinstance(tag, str) and tag.strip()))
+
+
+def _sources(value: object) -> tuple[str, ...]:
+    """Numbers and ids as texts, without signs around a number: ``3``, ``"3"``, ``"#3"`` and ``"[3]"`` are the same."""
+    listed = value if isinstance(value, list) else [value]
+    named = (str(item) for item in listed[:MAX_ITEMS] if isinstance(item, str | int) and not isinstance(item, bool))
+    return tuple(dict.fromkeys(bare for name in named if (bare := name.strip("[]()#. \t\n"))))
 
 
 def _share(value: object) -> float | None:
@@ -193,7 +208,19 @@ def _proposals(answer: dict[str, object], known: frozenset[str]) -> Proposals:
         skipped=sum(key not in known for key in named),
         contradictory=tuple(sorted(contradictory & known)),
         review=delete if takes_all else (),
+        cited=_cited(answer.get("update")),
     )
+
+
+def _cited(updates: object) -> Mapping[str, tuple[str, ...]]:
+    named = {
+        key: sources
+        for item in _items(updates)
+        if isinstance(item, dict)
+        and isinstance(key := item.get("id"), str)
+        and (sources := _sources(item.get("sources")))
+    }
+    return MappingProxyType(named)
 
 
 def _contradictory(updates: Sequence[tuple[str, str]], deletes: Collection[str]) -> frozenset[str]:

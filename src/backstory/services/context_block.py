@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from backstory.domain.context_block import Block, recall_block, snapshot_block, with_notes
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
+from backstory.domain.core_slots import CORE_SLOTS, always_offered
 from backstory.domain.echo import strip_injected
 from backstory.domain.history import WITHHELD
-from backstory.domain.ids import MessageId, ProjectId, SessionId
+from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
 from backstory.domain.memory import Memory, Tier
 from backstory.domain.relevance import UNASKED, Relevance
 from backstory.domain.scope import Audience, Viewer
@@ -29,16 +30,21 @@ from backstory.services.query import Query, Recalled, Result
 from backstory.services.recall import Recall
 
 if TYPE_CHECKING:
+    from backstory.domain.dream_state import Summary
+    from backstory.services.dreaming_summary import Summaries
     from backstory.services.evidence_quotes import EvidenceQuotes
+    from backstory.services.shared_observations import SharedObservations
 
 log = logging.getLogger(__name__)
 
+_CORE_AT_MOST = 1000  # the newest; more of them are no core
 _LATEST_BLOCKS = 200  # of a session: more prompts than a host keeps in one request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPolicy:
-    """Budgets in tokens; ``embed_within_s`` leaves room for the rest of the hook's deadline."""
+    """Budgets in tokens; ``embed_within_s`` leaves room for the rest of the hook's deadline. ``core_slots`` is how many
+    core memories a snapshot has at most."""
 
     inject: bool
     by_recency: bool
@@ -47,6 +53,7 @@ class ContextPolicy:
     snapshot_budget_tokens: int
     max_entries: int
     embed_within_s: float | None
+    core_slots: int = CORE_SLOTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +77,13 @@ class ContextBlocks:
         tokens: TokenCounter,
         policy: ContextPolicy,
         quotes: EvidenceQuotes | None = None,
+        summaries: Summaries | None = None,
+        shared: SharedObservations | None = None,
     ) -> None:
-        """``quotes`` gives what was said earlier where memories are silent; left out, nothing of it is shown."""
+        """``quotes`` gives what was said earlier where memories are silent; left out, nothing of it is shown.
+        ``summaries`` stand at the beginning of snapshots, if they are given, and ``shared`` notes at their end."""
+        self._shared_notes = shared
+        self._summaries = summaries
         self._backend = backend
         self._quotes = quotes
         self._recall = recall
@@ -88,18 +100,17 @@ class ContextBlocks:
         if not text.strip() and not self._policy.by_recency:
             return Context(text=None, silent_because="the prompt has no text")
         started = time.monotonic()
-        recalled = await self._recall.recall(
-            Query(
-                text=text,
-                viewer=viewer,
-                limit=max(self._policy.max_entries * 2, 10),
-                offerable=True,
-                threshold=UNASKED[self._policy.relevance],
-                embed_within_s=self._policy.embed_within_s,
-            )
+        query = Query(
+            text=text,
+            viewer=viewer,
+            limit=max(self._policy.max_entries * 2, 10),
+            offerable=True,
+            threshold=UNASKED[self._policy.relevance],
+            embed_within_s=self._policy.embed_within_s,
         )
+        recalled = await self._recall.recall(query)
         if recalled.results or self._quotes is None or not text:
-            return await self._compose(recalled, viewer)
+            return await self._compose(recalled, query)
         return await self._quote(self._quotes, text, viewer, recalled, started)
 
     async def for_prompt_or_nothing(self, prompt: str, viewer: Viewer) -> Context:
@@ -188,20 +199,35 @@ class ContextBlocks:
         except BackstoryError as error:
             log.warning("event=thaw_skipped session=%s reason=%s", session, error)
 
-    async def _compose(self, recalled: Recalled, viewer: Viewer) -> Context:
+    async def _compose(self, recalled: Recalled, query: Query) -> Context:
         if not recalled.results:
-            return Context(text=None, silent_because=await self._why_silent(recalled, viewer))
+            return Context(text=None, silent_because=await self._why_silent(recalled, query.viewer))
         block = recall_block(
             [result.memory for result in recalled.results],
             budget_tokens=self._policy.block_budget_tokens,
             max_entries=self._policy.max_entries,
             count_tokens=self._tokens.count,
-            here=viewer.project,
+            here=query.viewer.project,
             project_name=await self._project_names(),
+            doubts={result.memory.id: result.doubt for result in recalled.results if result.doubt is not None},
         )
         if block is None:
             return Context(text=None, silent_because="no memory fits into the budget of the block")
-        return Context(text=block.text, shown=_shown(block, recalled.results))
+        return Context(text=block.text, shown=self._shown(block, recalled.results, query))
+
+    def _shown(self, block: Block, results: Sequence[Result], query: Query) -> tuple[ShownMemory, ...]:
+        by_id = {result.memory.id: result for result in results}
+        shown = [by_id[memory.id] for memory in block.shown]
+        return tuple(
+            ShownMemory(
+                memory=result.memory.id,
+                n=result.memory.n,
+                score=round(result.score.total, 4),
+                reason="; ".join(result.reasons),
+                parts=tuple((part.name, round(part.value, 3)) for part in parts),
+            )
+            for result, parts in zip(shown, self._recall.parts(shown, query), strict=True)
+        )
 
     async def _quote(
         self, quotes: EvidenceQuotes, prompt: str, viewer: Viewer, recalled: Recalled, started: float
@@ -235,21 +261,35 @@ class ContextBlocks:
             count_tokens=self._tokens.count,
             here=viewer.project,
             project_name=await self._project_names(),
+            summaries=await self._offered_summaries(viewer),
+            doubts=await self._backend.doubts.doubts([memory.id for memory in memories]),
         )
+        texts = [block.text if block else None, await self._notes_of_others(replace(viewer, session=session))]
         return FrozenSnapshot(
             session=session,
-            text=block.text if block else "",
-            shown=tuple(memory.id for memory in block.shown) if block else (),
+            text="\n".join(filter(None, texts)),
+            shown=_told_of(block) if block else (),
             created_at=self._clock.now(),
         )
 
+    async def _notes_of_others(self, viewer: Viewer) -> str | None:
+        try:
+            return None if self._shared_notes is None else await self._shared_notes.block(viewer)
+        except BackstoryError as error:
+            log.warning("event=shared_notes_skipped session=%s reason=%s", viewer.session, error)
+            return None
+
+    async def _offered_summaries(self, viewer: Viewer) -> Sequence[Summary]:
+        return [] if self._summaries is None else await self._summaries.offered(viewer.project)
+
     async def _always_offered(self, viewer: Viewer) -> list[Memory]:
-        """Pinned memories, then core ones, each newest first."""
+        """Pinned memories, newest first, then the core ones that are worth most."""
         viewer = replace(viewer, audience=Audience.MODEL, all_projects=False)
-        selection = Selection(viewer=viewer, now=self._clock.now(), offerable=True)
+        now = self._clock.now()
+        selection = Selection(viewer=viewer, now=now, offerable=True)
         pinned = await self._backend.memories.select(replace(selection, pinned=True), limit=50)
-        core = await self._backend.memories.select(replace(selection, tier=Tier.CORE), limit=50)
-        return list({memory.id: memory for memory in [*pinned, *core]}.values())
+        core = await self._backend.memories.select(replace(selection, tier=Tier.CORE), limit=_CORE_AT_MOST)
+        return always_offered(pinned, core, now=now, slots=self._policy.core_slots)
 
     async def _project_names(self) -> Callable[[ProjectId], str]:
         projects = await self._backend.projects.projects()
@@ -267,14 +307,7 @@ class ContextBlocks:
             log.warning("event=count_skipped session=%s reason=%s", session, error)
 
 
-def _shown(block: Block, results: Sequence[Result]) -> tuple[ShownMemory, ...]:
-    by_id = {result.memory.id: result for result in results}
-    return tuple(
-        ShownMemory(
-            memory=memory.id,
-            n=memory.n,
-            score=round(by_id[memory.id].score.total, 4),
-            reason="; ".join(by_id[memory.id].reasons),
-        )
-        for memory in block.shown
-    )
+def _told_of(block: Block) -> tuple[MemoryId, ...]:
+    """The memories in a snapshot, those included that its summaries were made from: none of them may be withheld."""
+    summed_up = (source for summary in block.summaries for source in summary.sources)
+    return tuple(dict.fromkeys([*(memory.id for memory in block.shown), *summed_up]))

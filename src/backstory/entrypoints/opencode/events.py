@@ -14,6 +14,7 @@ import anyio.to_thread
 from backstory.domain.conversation import Message, Role
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.entrypoints.opencode import protocol
+from backstory.entrypoints.opencode.dreams import DreamHooks
 from backstory.entrypoints.opencode.helpers import Ask, HelperSessions
 from backstory.entrypoints.opencode.histories import HistoryHooks
 from backstory.entrypoints.opencode.host_messages import to_message, to_part, to_session
@@ -37,12 +38,13 @@ class EventHooks:
 
     def __init__(
         self, places: Places, prompts: PromptHooks, requests: RequestHooks, histories: HistoryHooks,
-        helpers: HelperSessions, *, ask: Ask, changed: Callable[[], None], give_way: GiveWay,
+        dreams: DreamHooks, helpers: HelperSessions, *, ask: Ask, changed: Callable[[], None], give_way: GiveWay,
     ) -> None:  # fmt: skip
         self._places = places
         self._prompts = prompts
         self._requests = requests
         self._histories = histories
+        self._dreams = dreams
         self._helpers = helpers
         self._ask = ask
         self._changed = changed
@@ -82,6 +84,7 @@ class EventHooks:
             case "session.idle":
                 await self._catch_up(place, properties.get("sessionID"), child=params.child)
                 self._histories.idle(place, SessionId(str(properties.get("sessionID"))))
+                await self._idle(place, properties.get("sessionID"))
                 self._changed()  # what was said in the turn is embedded now that nobody waits
             case "message.updated":
                 await self._message(place, properties, child=params.child)
@@ -95,6 +98,11 @@ class EventHooks:
                 await place.app.conversations.part_removed(PartId(str(properties.get("partID"))))
                 if isinstance(owner := properties.get("messageID"), str):  # what was made from it is made anew
                     await self._histories.removed(place, _session_of(properties), [MessageId(owner)])
+
+    async def _idle(self, place: Place, session: object) -> None:
+        """A turn has ended: what was said in it is distilled later."""
+        if isinstance(session, str) and session not in self._helpers:
+            await self._dreams.idle(place, SessionId(session))
 
     async def _session(self, place: Place, properties: Mapping[str, Any]) -> None:
         info = properties.get("info")
@@ -122,6 +130,8 @@ class EventHooks:
             if len(self._roles) > MAX_ROLES:
                 self._roles.popitem(last=False)
             await place.app.conversations.take_messages([message])
+            if message.role is Role.USER:
+                self._dreams.spoken(message.session, at=message.created_at)
 
     async def _part(self, place: Place, properties: Mapping[str, Any], *, child: bool) -> None:
         item = properties.get("part")

@@ -17,6 +17,8 @@ from backstory.bootstrap import App
 from backstory.config import Settings
 from backstory.domain.ids import MessageId, SessionId
 from backstory.entrypoints.opencode import protocol
+from backstory.entrypoints.opencode.code_checks import CodeChecks
+from backstory.entrypoints.opencode.dreams import DreamHooks
 from backstory.entrypoints.opencode.events import EventHooks, GiveWay
 from backstory.entrypoints.opencode.handshake import Handshake, note_handshake
 from backstory.entrypoints.opencode.helpers import HelperSessions
@@ -48,9 +50,11 @@ class Hooks:
         self.helpers = HelperSessions(questions.ask)
         self.prompts = PromptHooks(self._places, changed=changed)
         self.histories = HistoryHooks(self._places, give_way=give_way)
+        self.dreams = DreamHooks(changed=changed, give_way=give_way)
+        self.code_checks = CodeChecks(give_way=give_way)
         self.requests = RequestHooks(self._places, self.histories)
         self.events = EventHooks(
-            self._places, self.prompts, self.requests, self.histories, self.helpers,
+            self._places, self.prompts, self.requests, self.histories, self.dreams, self.helpers,
             ask=questions.ask, changed=changed, give_way=give_way,
         )  # fmt: skip
 
@@ -66,6 +70,8 @@ class Hooks:
                 place = await within(HELLO_WITHIN.total_seconds(), self._places.place(params.directory))
                 place.app.prompts  # noqa: B018 - imports what it is made of
                 self.histories.sweep(place)
+                self.dreams.sweep(place)
+                self.code_checks.opened(place)
         except StoreError as error:
             log.error("event=no_store directory=%s reason=%s", params.directory, error)
         self.prompts.greeted()

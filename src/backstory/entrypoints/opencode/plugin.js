@@ -693,6 +693,11 @@ async function server({ client, directory, worktree, project }) {
       helper?.begin()
     }),
 
+    // `backstory` in a shell of the agent acts for the agent, and its output is read by the model.
+    "shell.env": guarded("shell.env", ({ sessionID }, output) => {
+      if (sessionID) output.env = { ...output.env, BACKSTORY_CALLER: "agent" }
+    }),
+
     // A command's prompt is a file's text; only what follows its name was typed.
     "command.execute.before": guarded("command.execute.before", ({ sessionID, arguments: typed }, { parts }) => {
       const text = parts.find(isOwnText)?.text

@@ -80,6 +80,8 @@ class Bridge:
                 background.start_soon(self._hooks.prompts.unkept.keep_trying)
                 background.start_soon(self._hooks.helpers.keep_sweeping)
                 background.start_soon(self._hooks.histories.keep_working)
+                background.start_soon(self._hooks.dreams.keep_working)
+                background.start_soon(self._hooks.code_checks.keep_working)
                 background.start_soon(self._expire_in_background)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._take_events, events_out)

@@ -1,0 +1,428 @@
+"""Distil what was said in a session into memories, in the background: each stretch once, and as one change.
+
+A stretch has two phases. First its end is noted with a lease, then the model is asked; what it proposes and the rules
+allow is one change, whose key is the stretch; last it is noted that the stretch is done. Whatever dies on the way, the
+stretch is done again, and a change that was written already is recognised by its key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import partial
+
+from backstory.domain.conversation import Message
+from backstory.domain.digest import Lease
+from backstory.domain.dream_state import DreamState
+from backstory.domain.dreaming import Stretch, next_stretch
+from backstory.domain.dreaming_plan import Plan
+from backstory.domain.history import Action, Author, Change
+from backstory.domain.ids import ChangeId, ProjectId, SessionId
+from backstory.domain.scope import Audience, Viewer
+from backstory.errors import Conflict, ModelError, StoreError
+from backstory.ports.conversation import Archive
+from backstory.ports.dreams import DreamStore
+from backstory.ports.store import MemoryStore
+from backstory.ports.system import Clock, IdSource
+from backstory.services.dreaming_summary import SummaryWriter
+from backstory.services.dreaming_work import Distilled, Distilling
+from backstory.services.pruning import Pruning
+
+log = logging.getLogger(__name__)
+
+LEASE = timedelta(minutes=3)
+"""After a crash the work waits so long. It must be longer than one stretch takes."""
+MAX_STRETCHES = 6
+"""Of one round: a long history is spread over several, so that other sessions get their turn."""
+PAUSES = (timedelta(seconds=2), timedelta(seconds=4), timedelta(minutes=5))
+"""After the first, the second and every later failure in a row, as digests pause."""
+GIVE_UP_AFTER = 10
+"""Failures in a row, after which only a new turn or a person makes another try."""
+_GIVE_BACK_WITHIN_S = 0.5
+_TRIES = 5  # of a small write that others may overtake, and of a plan whose memories changed meanwhile
+_PAGE = 200
+_LOOKED_AT = 50  # latest sessions of a project, among which a start looks for what nobody noted
+MISSED_AFTER = timedelta(minutes=1)
+"""How long a session must be still that nobody noted: whoever is in the middle of a turn will note it at its end."""
+_GLANCE = 20  # messages that tell whether there is anything
+LOOKS_BACK = timedelta(days=7)
+"""How far a start looks for what nobody noted; what is older is distilled when a person asks for it."""
+
+
+class Outcome(StrEnum):
+    """What came of a look at a session."""
+
+    DONE = "done"
+    NOTHING = "nothing new"
+    UNFINISHED = "more to come"
+    BUSY = "another process is at it"
+    RESTING = "waits until a later moment"
+    FAILED = "failed"
+    LEFT_OUT = "not distilled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DreamPolicy:
+    """``enabled``: sessions are distilled, and kept to be. ``transcript_chars`` of a conversation are read at once."""
+
+    enabled: bool
+    subagents: bool
+    transcript_chars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dreamt:
+    """What was done in a session. ``changes`` are as they were stored; ``plans`` all that was decided, by stretch, also
+    where nothing came of it. ``again_at`` is when another look is worth it; ``because`` says why there is nothing."""
+
+    session: SessionId
+    outcome: Outcome
+    distilled: tuple[Distilled, ...] = ()
+    changes: tuple[Change, ...] = ()
+    again_at: datetime | None = None
+    because: str | None = None
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """What was decided, by stretch."""
+        return tuple(made.plan for made in self.distilled)
+
+
+Told = Callable[[Distilled], None]
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one round has done so far; it is done, whatever fails after it."""
+
+    distilled: list[Distilled] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+
+def _nobody(made: Distilled) -> None:
+    """Nobody looks on."""
+
+
+class Dreaming:
+    """Distils sessions of a project's conversations. ``lease`` is longer than one stretch may take.
+
+    After a dream that changed something, what has faded goes (``pruning``), and ``summaries`` are written anew.
+    """
+
+    def __init__(
+        self,
+        dreams: DreamStore,
+        memories: MemoryStore,
+        archive: Archive,
+        distilling: Distilling,
+        summaries: SummaryWriter | None,
+        pruning: Pruning | None,
+        *,
+        policy: DreamPolicy,
+        clock: Clock,
+        ids: IdSource,
+        lease: timedelta = LEASE,
+    ) -> None:
+        self._dreams = dreams
+        self._memories = memories
+        self._archive = archive
+        self._distilling = distilling
+        self._summaries = summaries
+        self._pruning = pruning
+        self._policy = policy
+        self._clock = clock
+        self._ids = ids
+        self._lease = lease
+
+    async def note_idle(self, session: SessionId, *, delay: timedelta) -> datetime | None:
+        """A turn has ended: the session is due after ``delay``, durably. When that is; None where it is left out."""
+        project = None if await self._why_not(session) else await self._project(session)
+        if project is None:
+            return None
+        moment = self._clock.now() + delay
+        for _ in range(_TRIES):
+            state = await self._state(session, project)
+            if await self._dreams.apply(replace(state, due=True, not_before=moment, updated_at=self._clock.now())):
+                return moment
+        log.warning("event=dream_not_noted session=%s", session)
+        return moment
+
+    async def work(self, session: SessionId, *, at_once: bool = False, told: Told = _nobody) -> Dreamt:
+        """Distil what was said in a session since the last time, stretch by stretch, at most ``MAX_STRETCHES``.
+
+        Does nothing while another process is at it, nor, unless ``at_once``, before the session is due or while it
+        rests after a failure. ``told`` hears of each stretch. A failing model is noted in the state and in the log; a
+        summary that cannot be written is left as it is. Raises what the store raises.
+        """
+        if (reason := await self._why_not(session)) is not None:
+            await self._settle(session)
+            return Dreamt(session=session, outcome=Outcome.LEFT_OUT, because=reason)
+        lease = Lease(token=self._ids.new_id(), expires_at=self._clock.now() + self._lease)
+        taken = await self._taken(session, lease, at_once=at_once)
+        if isinstance(taken, Dreamt):
+            return taken
+        ended = False
+        work = _Work()
+        try:
+            done = await self._stretches(taken, lease, work, told)
+            ended = True
+        except (ModelError, Conflict) as error:
+            done = await self._failed(session, lease, error)
+            ended = True
+        finally:
+            if not ended:
+                await self._given_back(session, lease)
+        if work.distilled and taken.project is not None:
+            await self._tidy(taken.project, session, changed=bool(work.changes))
+        return replace(done, distilled=tuple(work.distilled), changes=tuple(work.changes))
+
+    async def preview(self, session: SessionId, *, told: Told = _nobody) -> Dreamt:
+        """What ``work`` would do now. The model is asked as it would be, and nothing is written."""
+        if (reason := await self._why_not(session)) is not None:
+            return Dreamt(session=session, outcome=Outcome.LEFT_OUT, because=reason)
+        state = await self._state(session, await self._project(session))
+        distilled: list[Distilled] = []
+        for _ in range(MAX_STRETCHES):
+            stretch = await self._next(state)
+            if stretch is None or state.project is None:
+                break
+            already = [edit.after for made in distilled for edit in made.plan.edits if edit.before is None]
+            made = await self._distilling.distil(stretch, session, state.project, attempts=0, beside=already)
+            distilled.append(made)
+            told(made)
+            state = replace(state, through=stretch.target, through_at=stretch.at, target=None)
+        outcome = Outcome.DONE if distilled else Outcome.NOTHING
+        return Dreamt(session=session, outcome=outcome, distilled=tuple(distilled))
+
+    async def left_undone(
+        self, project: ProjectId, *, limit: int, within: timedelta, by_person: bool = False
+    ) -> Sequence[tuple[SessionId, datetime]]:
+        """Sessions of a project with something to distil, and when their turn is, at most ``within`` from now, or
+        ``MISSED_AFTER``: those that are due first, then those that nobody noted, the latest first, at most ``limit``.
+
+        Unless a person asks, sessions that failed too often are left out, and so are those that nobody noted for longer
+        than ``LOOKS_BACK``.
+        """
+        if not self._policy.enabled:
+            return []
+        now = self._clock.now()
+        found: dict[SessionId, datetime] = {}
+        for session in await self._dreams.due(now=now + within, limit=limit, project=project):
+            state = await self._dreams.state(session)
+            if state is not None and (by_person or state.attempts < GIVE_UP_AFTER):
+                found[session] = _free_at(state, now)
+        for known in await self._archive.sessions(limit=limit if by_person else _LOOKED_AT, project=project):
+            if len(found) >= limit:
+                break
+            is_meant = known.id not in found and (by_person or known.updated_at > now - LOOKS_BACK)
+            if is_meant and await self._was_missed(known.id):
+                found[known.id] = max(now, min(known.updated_at, now) + max(within, MISSED_AFTER))
+        return list(found.items())[:limit]
+
+    # --- one session --------------------------------------------------------------------------------------------------
+
+    async def _stretches(self, state: DreamState, lease: Lease, work: _Work, told: Told) -> Dreamt:
+        session = state.session
+        unfinished = False
+        for _ in range(MAX_STRETCHES):
+            stretch = await self._next(state)
+            if stretch is None:
+                break
+            begun = await self._change(session, lease, partial(self._begun, stretch=stretch, lease=lease))
+            if begun is None:
+                return Dreamt(session=session, outcome=Outcome.BUSY)
+            made, change = await self._one(stretch, begun)
+            if made is None:
+                unfinished = True  # it was overtaken; the next look finds what is there now
+                break
+            work.distilled.append(made)
+            work.changes += [change] if change is not None else []
+            told(made)
+            ended = await self._change(session, lease, partial(_through, stretch=stretch))
+            if ended is None:
+                return Dreamt(session=session, outcome=Outcome.BUSY)
+            state = ended
+        else:
+            unfinished = await self._next(state) is not None
+        released = await self._change(session, lease, partial(_released, due=unfinished))
+        return Dreamt(
+            session=session,
+            outcome=Outcome.UNFINISHED if unfinished else Outcome.DONE if work.distilled else Outcome.NOTHING,
+            again_at=None if released is None or not released.due else released.not_before or self._clock.now(),
+        )
+
+    async def _tidy(self, project: ProjectId, session: SessionId, *, changed: bool) -> None:
+        if changed and self._pruning is not None:
+            try:
+                await self._pruning.prune(Viewer(project=project, audience=Audience.PERSON), author=Author.SYSTEM)
+            except Conflict as error:  # others write much; the next dream tries again
+                log.info("event=pruning_skipped session=%s reason=%s", session, error)
+        if self._summaries is not None:
+            await self._summaries.renew(project, session=session, changed=changed)
+
+    async def _one(self, stretch: Stretch, state: DreamState) -> tuple[Distilled | None, Change | None]:
+        """Distil one stretch and write what came of it; None where messages were taken back or the lease was lost."""
+        assert state.project is not None
+        made = await self._distilling.distil(stretch, state.session, state.project, attempts=state.attempts)
+        for attempt in range(_TRIES):
+            if attempt:
+                made = await self._distilling.again(made)
+            if not await self._stands(stretch, state):
+                return None, None
+            if not made.plan.edits:
+                return made, None
+            try:
+                return made, await self._memories.commit(self._as_change(made, state.session))
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _as_change(self, made: Distilled, session: SessionId) -> Change:
+        return Change(
+            id=ChangeId(self._ids.new_id()),
+            at=self._clock.now(),
+            author=Author.SYSTEM,
+            action=Action.DREAM,
+            edits=made.plan.edits,
+            reason=f"distilled by {made.made_by}",
+            session=session,
+            key=f"dream:{session}:{made.subject.stretch.target}",
+        )
+
+    async def _next(self, state: DreamState, *, page: int = _PAGE) -> Stretch | None:
+        """What is to be distilled next, behind the last message that was. Pages with nothing to distil, of a long turn
+        that was taken back for one, are passed over."""
+        ids = await self._archive.message_ids(state.session)
+        start = ids.index(state.through) + 1 if state.through in ids else 0
+        for offset in range(start, len(ids), page):
+            messages = await self._archive.messages(state.session, limit=page, offset=offset)
+            if not start and state.through_at is not None:  # the last one distilled is not kept any more
+                messages = [message for message in messages if message.created_at > state.through_at]
+            more = offset + page < len(ids)
+            found = next_stretch(messages, max_chars=self._policy.transcript_chars, target=state.target, more=more)
+            if found is not None:
+                return found
+        return None
+
+    async def _stands(self, stretch: Stretch, begun: DreamState) -> bool:
+        """Whether the lease is still ours, and every message is still there."""
+        state = await self._dreams.state(begun.session)
+        if state is None or state.lease is None or begun.lease is None or state.lease.token != begun.lease.token:
+            return False
+        found = await self._archive.find_messages([message.id for message in stretch.messages])
+        there = [message for message in found if message.removed_at is None]
+        return len(there) == len(stretch.messages) and await self._why_not(begun.session) is None
+
+    # --- its state ----------------------------------------------------------------------------------------------------
+
+    async def _taken(self, session: SessionId, lease: Lease, *, at_once: bool) -> DreamState | Dreamt:
+        """The session, leased to us; or why it is not."""
+        state, now = await self._state(session, await self._project(session)), self._clock.now()
+        if state.lease is not None and state.lease.expires_at > now:
+            return Dreamt(session=session, outcome=Outcome.BUSY, again_at=state.lease.expires_at)
+        if not at_once and state.not_before is not None and state.not_before > now:
+            return Dreamt(session=session, outcome=Outcome.RESTING, again_at=state.not_before)
+        taken = replace(state, lease=lease, due=True, not_before=None, updated_at=now)
+        if not await self._dreams.apply(taken):
+            return Dreamt(session=session, outcome=Outcome.BUSY, again_at=now + PAUSES[0])
+        return replace(taken, revision=state.revision + 1)
+
+    def _begun(self, state: DreamState, *, stretch: Stretch, lease: Lease) -> DreamState:
+        renewed = replace(lease, expires_at=self._clock.now() + self._lease)
+        return replace(state, target=stretch.target, lease=renewed)
+
+    async def _failed(self, session: SessionId, lease: Lease, error: ModelError | Conflict) -> Dreamt:
+        log.warning("event=dream_failed session=%s reason=%s", session, error)
+        now = self._clock.now()
+
+        def noted(state: DreamState) -> DreamState:
+            pause = PAUSES[min(state.attempts, len(PAUSES) - 1)]
+            return replace(
+                state, lease=None, due=True, attempts=state.attempts + 1, not_before=now + pause, problem=str(error)
+            )
+
+        state = await self._change(session, lease, noted)
+        gives_up = state is None or state.attempts >= GIVE_UP_AFTER
+        again_at = None if state is None or gives_up else state.not_before
+        return Dreamt(session=session, outcome=Outcome.FAILED, again_at=again_at, because=str(error))
+
+    async def _given_back(self, session: SessionId, lease: Lease) -> None:
+        """The work was stopped, perhaps with this process: the next start need not wait for the lease to expire."""
+        import anyio
+
+        with anyio.move_on_after(_GIVE_BACK_WITHIN_S, shield=True), contextlib.suppress(StoreError):
+            await self._change(session, lease, lambda state: replace(state, lease=None, due=True))
+
+    async def _change(
+        self, session: SessionId, lease: Lease, change: Callable[[DreamState], DreamState]
+    ) -> DreamState | None:
+        """Change the state of a session that is leased to us, and return it; None when it no longer is."""
+        for _ in range(_TRIES):
+            state = await self._dreams.state(session)
+            if state is None or state.lease is None or state.lease.token != lease.token:
+                return None
+            changed = replace(change(state), updated_at=self._clock.now())
+            if await self._dreams.apply(changed):
+                return replace(changed, revision=changed.revision + 1)
+        log.warning("event=dream_overtaken session=%s", session)
+        return None
+
+    async def _state(self, session: SessionId, project: ProjectId | None) -> DreamState:
+        known = await self._dreams.state(session)
+        fresh = DreamState(session=session, project=project, updated_at=self._clock.now())
+        return fresh if known is None else replace(known, project=project)
+
+    async def _settle(self, session: SessionId) -> None:
+        """Nothing is due in a session that is left out."""
+        state = await self._dreams.state(session)
+        if state is not None and state.due:
+            await self._dreams.apply(replace(state, due=False, lease=None, updated_at=self._clock.now()))
+
+    async def _project(self, session: SessionId) -> ProjectId | None:
+        known = await self._archive.session(session)
+        return None if known is None else known.project
+
+    async def _why_not(self, session: SessionId) -> str | None:
+        """Why a session is not distilled; None for one that is."""
+        if not self._policy.enabled:
+            return "distilling is switched off"
+        known = await self._archive.session(session)
+        if known is None:
+            return "nothing is kept of this session"
+        if known.deleted_at is not None:
+            return "the session was deleted"
+        if known.parent is not None and not self._policy.subagents:
+            return "it is a sub-agent's session"
+        return "the session belongs to no project" if known.project is None else None
+
+    async def _was_missed(self, session: SessionId) -> bool:
+        """Whether anything was said in a session since it was distilled, if it ever was, that nobody noted."""
+        if await self._why_not(session) is not None:
+            return False
+        state = await self._dreams.state(session)
+        if state is None:
+            return bool(await self._archive.message_ids(session))
+        if state.due:
+            return False  # it is among those that are due, or its time has not come
+        return await self._next(state, page=_GLANCE) is not None
+
+
+def _free_at(state: DreamState, now: datetime) -> datetime:
+    """When nobody holds a session any more, and it is due."""
+    held_until = None if state.lease is None else state.lease.expires_at
+    return max(moment for moment in (now, state.not_before, held_until) if moment is not None)
+
+
+def _through(state: DreamState, *, stretch: Stretch) -> DreamState:
+    return replace(state, through=stretch.target, through_at=stretch.at, target=None, attempts=0, problem=None)
+
+
+def _released(state: DreamState, *, due: bool) -> DreamState:
+    """Without the lease; still due where a turn has ended meanwhile, which set ``not_before``."""
+    still = due or state.not_before is not None
+    return replace(state, lease=None, due=still, attempts=0, problem=None)
