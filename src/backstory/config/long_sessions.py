@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from backstory.config.options import Group, option
 
 StrategyName = Literal["off", "tree", "observations"]
+ObservationScope = Literal["session", "project"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -77,6 +78,21 @@ class ObservationSettings(Group):
         aliases=("OM_AGENTS",),
         project="never",
         help="Agents whose sessions are observed, with blanks between the names, or `all`.",
+    )
+    scope: ObservationScope = option(
+        "session",
+        choices=get_args(ObservationScope),
+        project="never",
+        help="Who reads a session's observations: it alone, or a new session of the same `project` too, at its start."
+        " Needs `session.strategy` `observations`.",
+    )
+    shared_tokens: int = option(
+        2_000,
+        minimum=200,
+        maximum=20_000,
+        unit="tokens",
+        project="safe",
+        help="How much a new session reads of the observations of others, with `observation.scope` `project`.",
     )
     custom_instruction: str | None = option(
         None,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from backstory.domain.context_block import quote
 from backstory.domain.digest import DigestState, Piece, Strategy
 from backstory.domain.observation_log import render_log
+from backstory.domain.quoted_log import MARGIN, quoted_log
 
 DIGEST_TAG = "backstory-digest"
 
@@ -27,16 +28,13 @@ _PREFACE = {
         " word for word."
     ),
 }
-_DAY = "Date:"
-_MARGIN = "  "
-_DEEPEST = 8  # blanks
 _CARRY_ON = "The newest messages follow this block word for word; go on from there."
 
 
 def digest_block(pieces: Sequence[Piece], state: DigestState) -> str | None:
     """The block for pieces in the order of their places; None when none of them says anything."""
     observed = state.strategy is Strategy.OBSERVATIONS
-    lines = _log(pieces) if observed else _nodes(pieces)
+    lines = quoted_log(render_log(pieces)) if observed else _nodes(pieces)
     if not lines:
         return None
     beside = _beside(state) if observed else []
@@ -61,7 +59,7 @@ def _nodes(pieces: Sequence[Piece]) -> list[str]:
             below = f" (children: {', '.join(piece.children)})" if piece.children else ""
             first, *rest = [quote(line) for line in piece.text.splitlines() if line.strip()]
             written.append(f"[{piece.id}] messages {piece.start}-{piece.end}{below}: {first}")
-            written += [_MARGIN + line for line in rest]
+            written += [MARGIN + line for line in rest]
     return written
 
 
@@ -69,23 +67,3 @@ def _beside(state: DigestState) -> list[str]:
     """What the observer took for the task and the next step; before the notes, since what stands last weighs most."""
     told = (("Task", state.shown_task), ("Next step", state.shown_response))
     return [f"- {label} noted then: {quote(text)}" for label, text in told if text]
-
-
-def _log(pieces: Sequence[Piece]) -> list[str]:
-    """The lines of the log; a day is named once for all notes of it that follow one another."""
-    written: list[str] = []
-    day = ""
-    for line in render_log(pieces).splitlines():
-        if line.startswith(_DAY):
-            if line == day:
-                continue
-            day = line
-        if line.strip():
-            written.append(_indented(line))
-    return written
-
-
-def _indented(line: str) -> str:
-    """A line of an observation log off the margin, where a deeper one tells more about the one above it."""
-    depth = min(len(line) - len(line.lstrip(" ")), _DEEPEST)
-    return _MARGIN + " " * depth + quote(line)
