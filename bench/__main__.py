@@ -14,6 +14,7 @@ from bench import (
     coding,
     coding_small,
     crash,
+    dream,
     evidence_fit,
     gate_fit,
     host,
@@ -32,6 +33,7 @@ BENCHES = {
     "coding": coding.run,
     "coding-small": coding_small.run,
     "crash": crash.run,
+    "dream": dream.run,
     "fit-evidence": evidence_fit.run,
     "fit-gate": gate_fit.run,
     "fit-ranking": ranking_fit.run,
@@ -67,8 +69,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--strategy", choices=session.STRATEGIES, default=None, help="session: which strategies (both); host: one (off)"
     )
-    parser.add_argument("--model", choices=session.MODELS, default="both", help="session: who writes the digests")
-    parser.add_argument("--limit", type=int, default=None, metavar="N", help="session: the first N chats of each set")
+    parser.add_argument(
+        "--model", choices=session.MODELS, default="both", help="session: who writes the digests; dream: who proposes"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=None, metavar="N", help="session, dream: the first N chats of a set"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     options = parser.parse_args(arguments)
     sys.setswitchinterval(0.0005)  # as the bridge does

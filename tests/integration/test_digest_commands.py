@@ -345,8 +345,8 @@ def test_status_tells_what_another_process_is_at_and_what_cannot_be_read(farm: F
 
 def test_a_strategys_features_at_a_cap_are_told(farm: Farm) -> None:
     farm.set(SESSION_STRATEGY="observations", MODELS_CAP_DAY_TOKENS="0")
-    assert [each["feature"] for each in farm.json("status")["at_cap"]] == ["observation", "reflection"]
+    assert [each["feature"] for each in farm.json("status")["at_cap"]] == ["observation", "reflection", "dream"]
     farm.set(SESSION_STRATEGY="tree")
-    assert [each["feature"] for each in farm.json("status")["at_cap"]] == ["summary_tree"]
+    assert [each["feature"] for each in farm.json("status")["at_cap"]] == ["summary_tree", "dream"]
     farm.set(MODELS_PROVIDER="none")
     assert farm.json("status")["at_cap"] == []

@@ -50,6 +50,7 @@ provenances = st.builds(
     Provenance,
     session=st.none() | st.sampled_from(SESSIONS),
     messages=st.lists(any_text.map(MessageId), max_size=2).map(tuple),
+    derived_from=st.lists(ids, max_size=2).map(tuple),
     tool=st.none() | any_text,
     agent=st.none() | any_text,
     extracted_at=st.none() | moments,

@@ -134,7 +134,14 @@ class App:
     def remember(self) -> Remember:
         from backstory.services.remember import Remember
 
-        return Remember(self.backend.memories, self.reference, clock=self.clock, ids=self.ids, limits=self.limits)
+        return Remember(
+            self.backend.memories,
+            self.reference,
+            clock=self.clock,
+            ids=self.ids,
+            limits=self.limits,
+            text=self.backend.text,
+        )
 
     @cached_property
     def text_model(self) -> TextModel | None:
@@ -166,6 +173,7 @@ class App:
         if chosen.archive.enabled and chosen.models.provider != "none":  # a command may look at what OpenCode's asked
             of_strategy = {"tree": ("summary_tree",), "observations": ("observation", "reflection")}
             features += of_strategy.get(chosen.session.strategy, ())
+            features += ("dream",) if chosen.dream.enabled else ()
         return Spending(self.backend.ledger, caps=self.caps, features=features, clock=self.clock, zone=LocalZone())
 
     @cached_property
@@ -200,6 +208,7 @@ class App:
     @cached_property
     def evidence(self) -> EvidenceRecall:
         from backstory.adapters.local_zone import LocalZone
+        from backstory.services.corrections import Corrections
         from backstory.services.evidence import EvidenceRecall
 
         return EvidenceRecall(
@@ -209,6 +218,7 @@ class App:
             zone=LocalZone(),
             no_embedder=self.no_embedder,
             aside=self._aside,
+            corrections=Corrections(self.backend.memories, self.backend.text, clock=self.clock),
         )
 
     @cached_property

@@ -24,6 +24,7 @@ from backstory.errors import ConfigError
 PREFIX = "BACKSTORY_"
 NOT_SETTINGS = {
     "BACKSTORY_PLUGIN_LOG": "the file in which the OpenCode plugin notes its own faults",
+    "BACKSTORY_CALLER": "who runs the command: a coding agent sets it to `agent` in its shells",
     "BACKSTORY_NO_BACKGROUND": "what keeps `backstory remember` from embedding in the background",
     "BACKSTORY_RENEW_GOLDEN": "what makes the tests write their golden files anew",
     "BACKSTORY_OPENCODE": "the OpenCode binary that our end-to-end tests run",

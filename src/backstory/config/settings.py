@@ -97,6 +97,15 @@ class ContextSettings(Group):
     max_entries: int = option(
         5, minimum=1, maximum=50, unit="memories", project="safe", help="How many memories a block holds."
     )
+    core_slots: int = option(
+        3,
+        minimum=0,
+        maximum=50,
+        unit="memories",
+        aliases=("OPENCODE_MEMORY_CORE_SLOT",),
+        project="safe",
+        help="How many core memories a session's snapshot holds beside the pinned ones, those worth most first.",
+    )
     evidence: bool = option(
         False,
         project="never",

@@ -16,11 +16,13 @@ from typing import NamedTuple
 from backstory.domain.markup import INLINE_FILL, Page, plain, read_page, unwrap
 from backstory.domain.memory import Kind
 from backstory.domain.passage import closing_bracket, following_block_end, following_paragraph_end, paragraph_end
+from backstory.domain.pasted_text import stretches
 from backstory.domain.request import next_question, request_end
 from backstory.domain.triggers import find_cues, stems_in
 
 MIN_CONTENT_CHARS = 3
 """Letters and digits, outside private regions, below which there is nothing worth keeping."""
+_MOST_LOOKED_UP = 100  # requests that are looked up in the whole text, one after the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +54,41 @@ def capture(text: str) -> list[Captured]:
     the like in some twenty languages. Questions, negations, statements about somebody's memory, and whatever is code,
     quoted, private or pasted are no requests. The content runs to the end of its paragraph or list item, to the next
     request, or to a question of its own; a list or block after a closing colon belongs to it. Its characters are kept
-    as typed, ``<private>`` regions included. A prompt wrapped in double quotes by its host is read without them.
+    as typed, ``<private>`` regions included. A prompt wrapped in double quotes by its host is read without them. What
+    follows a line that announces another's text ("this is from their readme:") is theirs, requests and all.
 
     Never raises. Linear in the length of the text, below 0.2 s for a million characters.
     """
     typed = unwrap(text)
+    found = _found(typed)
+    return _without_announced(found, typed) if found else []
+
+
+def _found(typed: str) -> list[Captured]:
     stems = stems_in(plain(typed))
     if not stems:
         return []
     page = read_page(typed)
     found = (_read(page, cue) for cue in _cues(page, stems))
     return [captured for captured in found if captured is not None]
+
+
+def _without_announced(found: list[Captured], typed: str) -> list[Captured]:
+    """Leave out what only a text asks that the user showed; a block that a request of theirs ends with stays."""
+    if "\n" not in typed:  # a text is announced on a line before it
+        return found
+    told = [(stretch.text, stretch.text.casefold(), stretch.shown) for stretch in stretches(typed)]
+    if len(found) > _MOST_LOOKED_UP:
+        return _found("\n".join(text for text, _, is_shown in told if not is_shown))
+    shown = [
+        item
+        for item in found
+        if any(
+            is_shown and item.content in text and item.trigger.casefold() in folded for text, folded, is_shown in told
+        )
+        and not any(not is_shown and item.content in text for text, _, is_shown in told)
+    ]
+    return [item for item in found if item not in shown]
 
 
 def guess_kind(content: str) -> Kind:

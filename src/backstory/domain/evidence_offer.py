@@ -14,11 +14,13 @@ from backstory.domain.evidence import BY_WORDS, WITH_MEANING, explain_evidence, 
 from backstory.domain.evidence_passages import EvidencePassage, PassageNumber
 from backstory.domain.evidence_signs import PassageSigns
 from backstory.domain.memory import Memory
+from backstory.domain.provenance import Origin
 from backstory.domain.small_talk import SMALL_TALK
-from backstory.domain.text import QueryTerm, normalise
+from backstory.domain.text import QueryTerm, analyse_query, normalise
 
 MOST_OFFERED = 3
 NOTHING_SAID = "no earlier session here holds any of its words"
+_TELLING = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +74,15 @@ def is_quotable(passage: EvidencePassage) -> bool:
 
 
 def repeats(passage: EvidencePassage, memory: Memory) -> bool:
-    """Whether a passage is where a memory comes from, or says it in the same words."""
-    return passage.message in memory.provenance.messages or normalise(memory.content) in normalise(passage.text)
+    """Whether a passage is where a memory comes from, or says it in the same words.
+
+    A file may claim any message as the source of what it brings, and that a single letter is private: of a memory from
+    elsewhere only a statement of ``_TELLING`` words or more counts.
+    """
+    is_said = normalise(memory.content) in normalise(passage.text)
+    if memory.origin in (Origin.IMPORTED, Origin.PEER):
+        return is_said and sum(term.weight == 1.0 for term in analyse_query(memory.content)) >= _TELLING
+    return is_said or passage.message in memory.provenance.messages
 
 
 def offer(

@@ -24,7 +24,8 @@ class Sure:
     """What is offered unasked must be likely to answer; limits are confidences in [0, 1].
 
     ``with_meaning`` holds where a vector took part, ``by_words`` where the words decide alone. A memory is offered
-    beside a better one only if its total is at least the share ``beside_best`` of the better one's.
+    beside a better one only if its total is at least the share ``beside_best`` of the better one's; a doubt does not
+    hide it.
     """
 
     with_meaning: float
@@ -108,9 +109,8 @@ def judge(scores: Sequence[Score], threshold: Threshold) -> Verdict:
         return Verdict(passed=(), silent_because=_too_weak(max(scores, key=confidence), threshold))
     share = threshold.beside_best if isinstance(threshold, Sure) else 0.0
     least = share * scores[passing[0]].total
-    return Verdict(
-        passed=tuple(position for position in passing if scores[position].total >= least), silent_because=None
-    )
+    near = (position for position in passing if max(scores[position].total, scores[position].undoubted) >= least)
+    return Verdict(passed=tuple(near), silent_because=None)
 
 
 def passes(score: Score, threshold: Threshold) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from backstory.domain.memory import Memory, Tier, Visibility, narrower, stricter
+from backstory.domain.provenance import is_injectable, trust
 from backstory.errors import InputError
 
 
@@ -17,9 +18,12 @@ def succeed(
 
     ``visibility`` is the one that was named; without one, the old readers stay the readers. ``lifetime_named``: tier or
     expiry of ``new`` were said, so they hold. The pin stays, and what was withheld is not given away. A temporary
-    successor lives as long as the old one had left, or until ``otherwise_until``. Raises InputError for readers fewer
-    than before: the others would lose what they know, with nothing in its place.
+    successor lives as long as the old one had left, or until ``otherwise_until``. From outside text (below ``agent``)
+    what is trusted more takes over neither pin nor lifetime: a file that says it is core must not make its correction
+    core. Raises InputError for readers fewer than before: the others would lose what they know, with nothing in its
+    place.
     """
+    decided = is_injectable(old.origin) or trust(old.origin) >= trust(new.origin)
     circle = visibility or old.visibility
     if narrower(circle, old.visibility) is not old.visibility:
         raise InputError(
@@ -30,12 +34,12 @@ def succeed(
         )
     if circle is old.visibility and circle is not Visibility.GLOBAL:
         new = replace(new, project=old.project, session=old.session if circle is Visibility.SESSION else new.session)
-    if not lifetime_named:
+    if decided and not lifetime_named:
         new = replace(new, tier=old.tier, expires_at=_rest_of_life(old, new, otherwise_until))
     return replace(
         new,
         visibility=circle,
-        pinned=new.pinned or old.pinned,
+        pinned=new.pinned or (decided and old.pinned),
         sensitivity=stricter(new.sensitivity, old.sensitivity),
     )
 

@@ -140,9 +140,27 @@ async def check_store(settings: Settings, folder: Path | None = None) -> list[Ch
         if opened.state == "fail":
             return [opened]
         embedder = await _embedder(app)
-        return [opened, await _integrity(app), await _writable(app), embedder, *await _vectors(app, embedder)]
+        found = [opened, await _integrity(app), await _writable(app), embedder, *await _vectors(app, embedder)]
+        return [*found, *await _dreams(app)]
     finally:
         await app.close()
+
+
+async def _dreams(app: App) -> list[Check]:
+    """Which sessions wait to be distilled, and what failed last; nothing where none waits."""
+    name = "distilling"
+    try:
+        waiting = await app.truth.dreams.waiting()
+    except StoreError as error:
+        return [Check(name=name, state="warn", message=f"it could not be looked at: {error}")]
+    if not waiting.states:
+        return []
+    count = len(waiting.states)
+    message = f"{count} {'session waits' if count == 1 else 'sessions wait'} to be distilled"
+    if waiting.problem is None:
+        return [Check(name=name, state="ok", message=message)]
+    mend = "it is tried again by itself; `backstory status` names the sessions, `backstory dream` tries now"
+    return [Check(name=name, state="warn", message=f"{message}; last failure: {waiting.problem}", mend=mend)]
 
 
 async def _opened(app: App) -> Check | None:

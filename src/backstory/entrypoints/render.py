@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from backstory.domain.memory import Deleted, Memory, Superseded, Tier, Visibility, status_name
+from backstory.domain.memory import Conflicted, Deleted, Memory, Superseded, Tier, Visibility, status_name
 from backstory.entrypoints.local_time import shown_day, shown_time
 
 if TYPE_CHECKING:
-    from backstory.domain.conversation import FrozenBlock, Message, Session
+    from backstory.domain.conversation import FrozenBlock
+    from backstory.domain.doubt import Doubt
     from backstory.domain.evidence_passages import EvidencePassage
     from backstory.domain.history import Change
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
     from backstory.entrypoints.cli.status import Status
     from backstory.services.evidence import EvidenceFound
-    from backstory.services.inspection import Showing, Story
     from backstory.services.query import Recalled
     from backstory.services.remember import Remembered
     from backstory.services.transfer import ImportReport
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Tone = Literal["strong", "plain", "faint", "good", "bad"]
 Line = tuple[str, Tone]
 
-_QUOTED_CHARS = 400
 _BESIDE_CHARS = 160
 
 
@@ -41,7 +40,7 @@ def recalled_lines(recalled: Recalled, projects: Mapping[ProjectId, Project], he
         score = f" · score {result.score.total:.2f}" if result.score.total else ""
         yield head_of(result.memory, projects, here) + score, "strong"
         yield result.memory.content, "plain"
-        yield f"  {'; '.join(result.reasons)}", "faint"
+        yield f"  {'; '.join(result.reasons)}", "faint" if result.doubt is None else "bad"
 
 
 def evidence_lines(found: EvidenceFound) -> Iterator[Line]:
@@ -60,6 +59,8 @@ def evidence_lines(found: EvidenceFound) -> Iterator[Line]:
         yield said.text, "plain"
         if result.after is not None:
             yield _beside(result.after), "faint"
+        if result.outdated is not None:
+            yield f"  {result.outdated}", "bad"
         yield f"  {'; '.join(result.reasons)}", "faint"
 
 
@@ -85,10 +86,14 @@ def head_of(memory: Memory, projects: Mapping[ProjectId, Project], here: Project
     return " · ".join(facts)
 
 
-def memory_lines(memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
+def memory_lines(
+    memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None, doubt: Doubt | None = None
+) -> Iterator[Line]:
     """One memory in full."""
     yield head_of(memory, projects, here), "strong"
     yield memory.content, "plain"
+    if doubt is not None:
+        yield f"  check: {doubt.reason}", "bad"
     yield "", "plain"
     facts = {
         "id": memory.id,
@@ -105,34 +110,6 @@ def memory_lines(memory: Memory, projects: Mapping[ProjectId, Project], here: Pr
     for name, value in facts.items():
         if value:
             yield f"  {name:<10} {value}", "faint"
-
-
-def story_lines(story: Story, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
-    """Where a memory comes from, what happened to it, and when it was shown and why."""
-    memory = story.memory
-    yield head_of(memory, projects, here), "strong"
-    yield memory.content, "plain"
-    yield "", "plain"
-    yield f"Said by {memory.origin.value} on {shown_time(memory.times.learned)}{_occasion(story)}.", "plain"
-    for message in story.messages:
-        yield from _quoted(message)
-    for older in story.replaced:
-        yield f"It replaced #{older.n}: {shortened(older.content)}", "plain"
-    yield "", "plain"
-    yield "What happened", "strong"
-    for change in story.changes:
-        yield f"  {_happened(change)}", "plain"
-    yield "", "plain"
-    count = max(len(story.showings), memory.counters.surfaced)
-    if not count:
-        yield "It was not shown to a model yet.", "faint"
-        return
-    yield f"Shown to a model {_times(count)}", "strong"
-    if count > len(story.showings):
-        listed = "the latest beside a prompt" if story.showings else "none of them beside a prompt that is still known"
-        yield f"  {listed}:" if story.showings else f"  {listed}", "faint"
-    for showing in story.showings:
-        yield f"  {_shown(showing)}", "plain"
 
 
 def remembered_lines(done: Remembered, projects: Mapping[ProjectId, Project], here: ProjectId | None) -> Iterator[Line]:
@@ -246,33 +223,10 @@ def place_of(memory: Memory, projects: Mapping[ProjectId, Project], here: Projec
 
 
 def _state(memory: Memory) -> str | None:
-    return f"superseded by {memory.status.by}" if isinstance(memory.status, Superseded) else None
-
-
-def _occasion(story: Story) -> str:
-    session: Session | None = story.session
-    if session is None:
-        return ""
-    title = f" “{shortened(session.title)}”" if session.title else ""
-    return f", in the {session.host} session{title} ({session.id})"
-
-
-def _quoted(message: Message) -> Iterator[Line]:
-    from backstory.domain.conversation import typed_text
-
-    yield f"  {message.role.value}, {shown_time(message.created_at)} ({message.id}):", "faint"
-    yield f"  > {shortened(typed_text(message), _QUOTED_CHARS)}", "plain"
-
-
-def _happened(change: Change) -> str:
-    reason = f" ({change.reason})" if change.reason else ""
-    return f"{shown_time(change.at)}  {change.action.value} by {change.author.value}{reason}  {change.id}"
-
-
-def _shown(showing: Showing) -> str:
-    block = showing.block
-    return f"{shown_time(block.created_at)}  {showing.score:.2f}  {showing.reason}  (session {block.session})"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    match memory.status:
+        case Superseded(by=by):
+            return f"superseded by {by}"
+        case Conflicted(evidence=evidence) if evidence:
+            return f"conflicted: {shortened(evidence)}"
+        case _:
+            return None

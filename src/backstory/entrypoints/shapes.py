@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from backstory.codecs.record import encode_memory, format_time
-from backstory.domain.memory import Memory, status_name
+from backstory.domain.memory import Memory
 from backstory.entrypoints.render import project_name
 
 if TYPE_CHECKING:
-    from backstory.domain.conversation import FrozenBlock, Message, Session
+    from backstory.domain.conversation import FrozenBlock
+    from backstory.domain.doubt import Doubt
     from backstory.domain.evidence_passages import EvidencePassage
     from backstory.domain.history import Change
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
     from backstory.entrypoints.cli.status import Status
     from backstory.services.evidence import EvidenceFound
-    from backstory.services.inspection import Story
     from backstory.services.query import Recalled
     from backstory.services.remember import Remembered
     from backstory.services.transfer import ImportReport
@@ -28,6 +28,16 @@ Shape = dict[str, object]
 def memory_shape(memory: Memory, projects: Mapping[ProjectId, Project]) -> Shape:
     """The record of exports, and the name of the project."""
     return encode_memory(memory) | {"project_name": project_name(memory, projects)}
+
+
+def looked_up_shape(memory: Memory, projects: Mapping[ProjectId, Project], doubt: Doubt | None) -> Shape:
+    """``memory_shape``, and why it should be checked."""
+    return memory_shape(memory, projects) | {"doubt": None if doubt is None else doubt_shape(doubt)}
+
+
+def doubt_shape(doubt: Doubt) -> Shape:
+    """Why a memory should be checked."""
+    return {"anchor": doubt.anchor, "reason": doubt.reason, "since": format_time(doubt.since)}
 
 
 def recalled_shape(recalled: Recalled, projects: Mapping[ProjectId, Project]) -> Shape:
@@ -45,6 +55,7 @@ def recalled_shape(recalled: Recalled, projects: Mapping[ProjectId, Project]) ->
                 "tags": list(result.memory.tags),
                 "learned": format_time(result.memory.times.learned),
                 "reasons": list(result.reasons),
+                "doubt": None if result.doubt is None else doubt_shape(result.doubt),
             }
             for result in recalled.results
         ],
@@ -64,6 +75,7 @@ def evidence_shape(found: EvidenceFound) -> Shape:
                 "before": None if result.before is None else _passage(result.before),
                 "after": None if result.after is None else _passage(result.after),
                 "reasons": list(result.reasons),
+                "outdated": result.outdated,
             }
             for result in found.results
         ],
@@ -118,29 +130,6 @@ def change_shape(change: Change, projects: Mapping[ProjectId, Project]) -> Shape
 def planned_shape(memories: Sequence[Memory], projects: Mapping[ProjectId, Project]) -> Shape:
     """What a dry run would change."""
     return {"dry_run": True, "memories": [memory_shape(memory, projects) for memory in memories]}
-
-
-def story_shape(story: Story, projects: Mapping[ProjectId, Project]) -> Shape:
-    """Everything about one memory. ``state`` counts expiry, which the stored status does not."""
-    return {
-        "memory": memory_shape(story.memory, projects),
-        "state": status_name(story.status),
-        "project": None if story.project is None else project_shape(story.project),
-        "session": None if story.session is None else _session(story.session),
-        "messages": [_message(message) for message in story.messages],
-        "changes": [change_shape(change, projects) for change in story.changes],
-        "showings": [
-            {
-                "message": showing.block.message,
-                "session": showing.block.session,
-                "at": format_time(showing.block.created_at),
-                "score": showing.score,
-                "reason": showing.reason,
-            }
-            for showing in story.showings
-        ],
-        "replaced": [memory_shape(memory, projects) for memory in story.replaced],
-    }
 
 
 def import_shape(report: ImportReport, *, dry_run: bool) -> Shape:
@@ -204,25 +193,4 @@ def status_shape(told: Status) -> Shape:
         "projects": statistics.projects,
         "recent_blocks": [block_shape(block) for block in told.blocks],
         "warnings": list(told.warnings),
-    }
-
-
-def _session(session: Session) -> Shape:
-    return {
-        "id": session.id,
-        "host": session.host,
-        "title": session.title,
-        "directory": session.directory,
-        "created_at": format_time(session.created_at),
-    }
-
-
-def _message(message: Message) -> Shape:
-    from backstory.domain.conversation import typed_text
-
-    return {
-        "id": message.id,
-        "role": message.role.value,
-        "at": format_time(message.created_at),
-        "text": typed_text(message),
     }

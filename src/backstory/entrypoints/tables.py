@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from backstory.domain.memory import Memory
+from backstory.domain.memory import Conflicted, Memory
 from backstory.entrypoints.local_time import shown_day, shown_time
 from backstory.entrypoints.render import place_of, shortened
 
 if TYPE_CHECKING:
     from backstory.config.reference import Row
+    from backstory.domain.doubt import Doubt
     from backstory.domain.history import Change
-    from backstory.domain.ids import ProjectId
+    from backstory.domain.ids import MemoryId, ProjectId
     from backstory.domain.project import Project
 
 _NUMBERS_SHOWN = 8
@@ -38,10 +39,11 @@ class Table:
 
 
 def memory_table(
-    memories: Sequence[Memory], projects: Mapping[ProjectId, Project], *, here: ProjectId | None, empty: str
-) -> Table:
-    """Memories, one a row."""
-    return Table(
+    memories: Sequence[Memory], projects: Mapping[ProjectId, Project], *, here: ProjectId | None, empty: str,
+    doubts: Mapping[MemoryId, Doubt] | None = None,
+) -> Table:  # fmt: skip
+    """Memories, one a row; where some are doubted or in conflict, a last column says what is to be checked."""
+    table = Table(
         columns=(
             Column("#", is_number=True),
             Column("kind"),
@@ -62,6 +64,25 @@ def memory_table(
             for memory in memories
         ],
         empty=empty,
+    )
+    checks = [_check(memory, doubts or {}) for memory in memories]
+    if not any(checks):
+        return table
+    rows = [(*row, check) for row, check in zip(table.rows, checks, strict=True)]
+    return Table(columns=(*table.columns, Column("check", is_wide=True)), rows=rows, empty=empty)
+
+
+def doubt_table(rows: Sequence[tuple[Memory, Doubt]]) -> Table:
+    """Memories that should be checked, and why."""
+    return Table(
+        columns=(
+            Column("#", is_number=True),
+            Column("anchor"),
+            Column("check", is_wide=True),
+            Column("memory", is_wide=True),
+        ),
+        rows=[(f"{memory.n}", doubt.anchor, doubt.reason, memory.content) for memory, doubt in rows],
+        empty="Nothing is to be checked.",
     )
 
 
@@ -107,6 +128,11 @@ def setting_table(rows: Sequence[Row]) -> Table:
         rows=[(row.name, row.value, row.source) for row in rows],
         empty="There are no settings.",
     )
+
+
+def _check(memory: Memory, doubts: Mapping[MemoryId, Doubt]) -> str:
+    told = [f"in conflict: {memory.status.evidence}"] if isinstance(memory.status, Conflicted) else []
+    return "; ".join([*told, *([doubts[memory.id].reason] if memory.id in doubts else [])])
 
 
 def _named(change: Change) -> str:

@@ -132,23 +132,27 @@ class CandidateSearch:
     async def _load(self, candidates: Sequence[_Candidate], query: Query, selection: Selection) -> list[Result]:
         if not candidates:
             return []
-        memories = await self._backend.memories.get([candidate.id for candidate in candidates])
+        ids = [candidate.id for candidate in candidates]
+        memories = await self._backend.memories.get(ids)
+        doubts = await self._backend.doubts.doubts(ids)
         question = query.text.rstrip().endswith(("?", "？"))
         results = []
         for candidate in candidates:
             memory = memories.get(candidate.id)
             if memory is None or not selects(selection, memory):
                 continue  # forgotten, replaced or made local-only since the index found it
+            doubt = doubts.get(memory.id)
             score = score_memory(
                 memory,
                 words=candidate.words,
                 meaning=candidate.meaning,
                 question=question,
+                doubt=doubt,
                 project=query.viewer.project,
                 now=selection.now,
                 policy=self._policy,
             )
-            results.append(Result(memory=memory, score=score, reasons=explain(score)))
+            results.append(Result(memory=memory, score=score, reasons=explain(score, doubt), doubt=doubt))
         return results
 
     async def _compare_words(self, found: Found, candidates: list[_Candidate]) -> list[_Candidate]:

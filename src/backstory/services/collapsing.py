@@ -9,6 +9,8 @@ from backstory.domain.memory import Memory, Superseded
 from backstory.domain.provenance import trust
 from backstory.services.query import Result
 
+_ALSO = "also said in "
+
 
 def collapse_results(results: Sequence[Result]) -> list[Result]:
     """Keep one of those that say the same: what still holds, then the most trusted, then the best match; in order."""
@@ -25,6 +27,12 @@ def collapse_results(results: Sequence[Result]) -> list[Result]:
     return [kept[position] for position in sorted(kept)]
 
 
+def stands_for(result: Result, number: int) -> bool:
+    """Whether a result was kept in the place of the memory of that number, which says the same."""
+    also = (reason.removeprefix(_ALSO) for reason in result.reasons if reason.startswith(_ALSO))
+    return any(f"#{number}" in said.split(", ") for said in also)
+
+
 def _standing(memory: Memory) -> tuple[bool, int]:
     return not isinstance(memory.status, Superseded), trust(memory.origin)
 
@@ -32,5 +40,5 @@ def _standing(memory: Memory) -> tuple[bool, int]:
 def _also_said(result: Result, numbers: Sequence[int]) -> Result:
     if not numbers:
         return result
-    said = f"also said in {', '.join(f'#{number}' for number in sorted(numbers))}"
+    said = f"{_ALSO}{', '.join(f'#{number}' for number in sorted(numbers))}"
     return replace(result, reasons=(*result.reasons, said))

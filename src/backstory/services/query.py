@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backstory.domain.doubt import Doubt
 from backstory.domain.memory import Kind, Memory
 from backstory.domain.ranking import Score
 from backstory.domain.relevance import REQUESTED, Threshold
@@ -43,11 +44,12 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One memory that answers, how well (0 to 1), and why."""
+    """One memory that answers, how well (0 to 1), and why; and why it should be checked first, if it should."""
 
     memory: Memory
     score: Score
     reasons: tuple[str, ...]
+    doubt: Doubt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from backstory.domain.ranking import RankingPolicy, Score
+from backstory.domain.memory import Memory
+from backstory.domain.ranking import RankingPolicy, Score, explain
 from backstory.domain.relevance import Fair, judge
 from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection
 from backstory.errors import InputError, StoreError
@@ -23,6 +24,8 @@ from backstory.services.query import MAX_LIMIT, MAX_QUERY_CHARS, Query, Recalled
 from backstory.services.query_reading import QueryReader
 
 if TYPE_CHECKING:
+    from backstory.domain.doubt import Doubt
+    from backstory.domain.score_parts import Part
     from backstory.services.reranking import Reranker
 
 T = TypeVar("T")
@@ -48,6 +51,8 @@ class Recall:
         """``no_embedder`` says why there is no embedder, for answers that had to do without one. ``aside`` runs a
         search's work of many small reads as one; left out, each read waits for itself."""
         self._memories = backend.memories
+        self._doubts = backend.doubts
+        self._policy = policy
         self._search = CandidateSearch(backend, policy)
         self._reader = QueryReader(backend.vectors, embedder, no_embedder=no_embedder)
         self._clock = clock
@@ -102,6 +107,20 @@ class Recall:
                 log.warning("event=count_skipped session=%s reason=%s", query.viewer.session, error)
         return recalled
 
+    def parts(self, results: Sequence[Result], query: Query) -> list[tuple[Part, ...]]:
+        """What each kind of evidence and each circumstance added to the scores of results of this query, in order."""
+        from backstory.domain.score_parts import score_parts
+        from backstory.domain.text import analyse_query
+
+        apart = partial(
+            score_parts,
+            terms=analyse_query(query.text[:MAX_QUERY_CHARS].strip()),
+            project=query.viewer.project,
+            now=self._clock.now(),
+            policy=self._policy,
+        )
+        return [apart(result.memory, result.score) for result in results]
+
     def _selection(self, query: Query) -> Selection:
         return Selection(
             viewer=query.viewer,
@@ -117,7 +136,8 @@ class Recall:
     async def _browse(self, query: Query, selection: Selection) -> Recalled:
         memories = await self._memories.select(selection, limit=query.limit)
         nothing = Score(total=0.0, similarity=None, lexical=0.0, coverage=0.0, ties=0.0)
-        results = tuple(Result(memory=memory, score=nothing, reasons=("newest",)) for memory in memories)
+        doubts = await self._doubts.doubts([memory.id for memory in memories])
+        results = tuple(_as_found(memory, nothing, doubts.get(memory.id)) for memory in memories)
         nothing_yet = "no memory is of the kind, area, tags and time asked for" if query.is_narrowed else NOTHING_HERE
         silent = None if results else nothing_yet
         return Recalled(results=results, silent_because=silent, considered=len(results))
@@ -136,7 +156,8 @@ class Recall:
         await self._search.search_meaning(selection, found)
         scored = await self._search.score(found, query, selection)
         verdict = judge([result.score for result in scored], query.threshold)
-        passed = collapse_results([scored[position] for position in verdict.passed[: 2 * query.limit]])
+        passing = _in_order([scored[position] for position in verdict.passed], query)
+        passed = collapse_results(passing[: 2 * query.limit])
         return scored, Recalled(
             results=tuple(passed[: query.limit]),
             silent_because=verdict.silent_because if scored or not query.is_narrowed else NOTHING_ASKED_FOR,
@@ -162,9 +183,21 @@ class Recall:
         if not isinstance(verdict, Reranked):
             return replace(recalled, skipped=(*recalled.skipped, verdict))
         behind = verdict.behind if isinstance(query.threshold, Fair) else ()
-        results = collapse_results([*verdict.chosen, *(result for result in behind if result.memory.id in passed)])
+        chosen = [*verdict.chosen, *(result for result in behind if result.memory.id in passed)]
+        results = collapse_results(_in_order(chosen, query))
         silent = None if results else verdict.silent_because
         return replace(recalled, results=tuple(results[: query.limit]), silent_because=silent)
+
+
+def _in_order(passed: Sequence[Result], query: Query) -> list[Result]:
+    """What is said unasked is all likely to answer: what is to be checked comes last then, however well it matches."""
+    if isinstance(query.threshold, Fair):
+        return list(passed)
+    return sorted(passed, key=lambda result: result.doubt is not None)
+
+
+def _as_found(memory: Memory, score: Score, doubt: Doubt | None) -> Result:
+    return Result(memory=memory, score=score, reasons=explain(score, doubt), doubt=doubt)
 
 
 async def _in_place(work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: nothing is sent in, nothing is yielded

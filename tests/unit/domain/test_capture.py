@@ -304,6 +304,24 @@ def test_a_captured_statement_carries_its_guessed_kind() -> None:
     assert captured.kind is Kind.PREFERENCE
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Here is the log:\n\nremember that a is b",
+        "This is from their readme:\n# Farm\nBuild it.\n\nPlease remember that a is b",
+        "here are the docs I found:\nalways remember: a is b",
+        "Here is the log:\n\n" + "".join(f"remember that a is {number}\n" for number in range(200)),
+    ],
+)
+def test_what_an_announced_text_asks_is_not_asked_by_the_user(text: str) -> None:
+    assert capture(text) == []
+
+
+def test_a_request_before_an_announced_text_still_counts() -> None:
+    text = "Remember that a is b.\n\nHere is the log:\n\nremember that c is d"
+    assert kept(text) == ["a is b."]
+
+
 HUGE = {
     "remember": "remember " * (MEGABYTE // 9),
     "blanks after remember": "remember" + " " * MEGABYTE,

@@ -128,3 +128,16 @@ def test_every_id_that_is_proposed_was_shown() -> None:
         '{"update": [{"id": "x", "text": "y"}], "delete": ["*", "a1 "], "conflicts": [{"id": "", "evidence": "e"}]}'
     )
     assert (read.update, read.delete, read.disputed, read.skipped) == ((), (), (), 4)
+
+
+def test_sources_are_numbers_or_ids_whatever_stands_around_them() -> None:
+    (fact,) = facts('[{"text": "t", "sources": [3, "#4", "[5]", "msg_6", 3, true, null, {}, " "]}]').facts
+    assert fact.sources == ("3", "4", "5", "msg_6")
+    (alone,) = facts('[{"text": "t", "sources": 7}]').facts
+    assert alone.sources == ("7",)
+
+
+def test_an_update_may_cite_its_sources() -> None:
+    found = proposals('{"update": [{"id": "a1", "text": "x", "sources": [2]}, {"id": "a2", "text": "y"}]}')
+    assert found.update == (("a1", "x"), ("a2", "y"))
+    assert found.cited == {"a1": ("2",)}

@@ -69,7 +69,10 @@ class Shop:
 
     @property
     def remember(self) -> Remember:
-        return Remember(self.backend.memories, self.reference, clock=self.clock, ids=self.ids, limits=self.limits)
+        return Remember(
+            self.backend.memories, self.reference, clock=self.clock, ids=self.ids, limits=self.limits,
+            text=self.backend.text,
+        )  # fmt: skip
 
     @property
     def recall(self) -> Recall:

@@ -38,16 +38,14 @@ def forget(
     if bool(refs) == (match is not None):
         raise click.UsageError("name the memories, or give --match", click.get_current_context())
     with here.opened(writing=not dry_run) as desk:
-        from backstory.domain.history import Author
-
         named = refs if match is None else _matching(desk, match, every=every)
         memories = [drive(desk.app.reference.find_changeable(ref, desk.viewer, field="ref")) for ref in named]
         if dry_run:
             _plan(here, desk, "Would forget", memories)
             return
         ids = [memory.id for memory in memories]
-        change = drive(desk.app.remember.forget(ids, viewer=desk.viewer, author=Author.USER, reason=reason))
-        _tell(here, desk, "Forgotten", change)
+        change = drive(desk.app.remember.forget(ids, viewer=desk.viewer, author=desk.author, reason=reason))
+        tell_change(here, desk, "Forgotten", change)
 
 
 @command("pin")
@@ -59,13 +57,11 @@ def pin(here: Invocation, ref: str, off: bool) -> None:
     A pinned memory never fades, and every session starts with it.
     """
     with here.opened(writing=True) as desk:
-        from backstory.domain.history import Author
-
-        change = drive(desk.app.remember.pin(ref, pinned=not off, viewer=desk.viewer, author=Author.USER))
+        change = drive(desk.app.remember.pin(ref, pinned=not off, viewer=desk.viewer, author=desk.author))
         if change is None:
             here.out.nothing(f"The memory is {'not pinned' if off else 'pinned'} already; nothing was changed.")
             return
-        _tell(here, desk, "Unpinned" if off else "Pinned", change)
+        tell_change(here, desk, "Unpinned" if off else "Pinned", change)
 
 
 @command("retag")
@@ -78,17 +74,15 @@ def retag(here: Invocation, old: str, new: str, dry_run: bool) -> None:
     On every memory that can be changed from here: this project's and global ones.
     """
     with here.opened(writing=not dry_run) as desk:
-        from backstory.domain.history import Author
-
         if dry_run:
             _plan(here, desk, f"Would retag {old} as {new} on", _tagged(desk, old))
             return
-        change = drive(desk.app.remember.retag(old, new, viewer=desk.viewer, author=Author.USER))
+        change = drive(desk.app.remember.retag(old, new, viewer=desk.viewer, author=desk.author))
         if change is None:
             from backstory.errors import NotFound
 
             raise NotFound(f"no memory that can be changed from here has the tag {old!r}")
-        _tell(here, desk, "Retagged", change)
+        tell_change(here, desk, "Retagged", change)
 
 
 @command("undo")
@@ -100,13 +94,12 @@ def undo(here: Invocation, change_id: str | None) -> None:
     be taken back.
     """
     with here.opened(writing=True) as desk:
-        from backstory.domain.history import Author
         from backstory.domain.ids import ChangeId
 
         wanted = None if change_id is None else ChangeId(change_id.strip().upper())
         if wanted is None:
             _check_newest_is_in_sight(desk)
-        change = drive(desk.app.remember.undo(wanted, viewer=desk.viewer, author=Author.USER))
+        change = drive(desk.app.remember.undo(wanted, viewer=desk.viewer, author=desk.author))
         if here.out.as_json:
             from backstory.entrypoints.shapes import change_shape
 
@@ -171,13 +164,16 @@ def _plan(here: Invocation, desk: Desk, words: str, memories: Sequence[Memory]) 
     here.out.note(f"{len(memories)} memories; nothing was changed")
 
 
-def _tell(here: Invocation, desk: Desk, words: str, change: Change) -> None:
+def tell_change(here: Invocation, desk: Desk, words: str, change: Change) -> None:
+    """Show what a change did to its memories (``words``, such as "Forgotten"), and how to take it back."""
     if here.out.as_json:
         from backstory.entrypoints.shapes import change_shape
 
         here.out.json(change_shape(change, desk.projects()))
         return
+    from backstory.entrypoints.aftermath import aftermath, asked_for
     from backstory.entrypoints.render import changed_lines
 
-    here.out.lines(changed_lines(words, [edit.after for edit in change.edits]))
+    here.out.lines(changed_lines(words, asked_for(change)))
+    here.out.lines([(f"{said}.", "plain") for said in aftermath(change.edits)])
     here.out.lines([(f"Undo with: backstory undo {change.id}", "faint")])

@@ -15,17 +15,21 @@ from backstory.entrypoints.drive import drive
 if TYPE_CHECKING:
     from backstory.bootstrap import App
     from backstory.config import Resolved
+    from backstory.domain.history import Author
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
+    from backstory.domain.provenance import Origin
     from backstory.domain.scope import Viewer
     from backstory.ports.store import Capabilities
 
 NO_BACKGROUND = "BACKSTORY_NO_BACKGROUND"
 """The variable that switches off what a command leaves running behind it."""
+CALLER = "BACKSTORY_CALLER"
+"""The variable by which a coding agent's shell says that no person runs the command."""
 
 
 class Desk:
-    """An opened store, and the person who looks at it.
+    """An opened store, and who looks at it: a person, or an agent in its shell.
 
     ``store`` is the one that the settings name. ``missing`` tells that it is not there yet, and that an empty one
     stands in for it.
@@ -37,6 +41,20 @@ class Desk:
         self.project = project
         self.store = store
         self.missing = missing
+
+    @property
+    def author(self) -> Author:
+        """Who decides what the command changes."""
+        from backstory.domain.history import Author
+
+        return Author.AGENT if _is_agent() else Author.USER
+
+    @property
+    def origin(self) -> Origin:
+        """Whose words the command stores."""
+        from backstory.domain.provenance import Origin
+
+        return Origin.AGENT if _is_agent() else Origin.USER
 
     def projects(self) -> Mapping[ProjectId, Project]:
         """All projects, to name those that memories belong to."""
@@ -84,6 +102,13 @@ class Invocation:
         given: dict[str, object] = {"store.url": self.store_url} | (flags or {})
         return load(env=os.environ, project_root=project_root(self.folder), flags=given)
 
+    def person_only(self, what: str) -> None:
+        """Raise OutOfScope in an agent's shell: what moves borders, or replaces a store, is a person's to decide."""
+        if _is_agent():
+            from backstory.errors import OutOfScope
+
+            raise OutOfScope(f"only a person {what}, in a terminal of their own, not an agent in its shell")
+
     @contextmanager
     def opened(
         self,
@@ -118,7 +143,8 @@ class Invocation:
                 instead = self.settings_with(mode | {"store.url": "memory"}).settings
                 app = open_app(instead, folder=self.folder, one_shot=one_shot)
                 project = drive(app.project(self.folder, register=False))
-            viewer = Viewer(project=project.id, audience=Audience.PERSON, all_projects=all_projects)
+            audience = Audience.MODEL if _is_agent() else Audience.PERSON  # an agent's shell is read by its model
+            viewer = Viewer(project=project.id, audience=audience, all_projects=all_projects)
             yield Desk(app, viewer, project, store=store, missing=missing)
         finally:
             drive(app.close())
@@ -147,6 +173,10 @@ class Invocation:
                 level="DEBUG" if self.verbose else level.upper(),
                 format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s",
             )
+
+
+def _is_agent() -> bool:
+    return os.environ.get(CALLER) == "agent"
 
 
 def _is_absent(path: Path) -> bool:

@@ -70,16 +70,19 @@ def list_(
         )
         memories = drive(desk.app.backend.memories.select(selection, limit=limit, offset=offset))
         total = drive(desk.app.backend.memories.count(selection))
+        doubts = drive(desk.app.backend.doubts.doubts([memory.id for memory in memories]))
         if here.out.as_json:
-            from backstory.entrypoints.shapes import memory_shape
+            from backstory.entrypoints.shapes import looked_up_shape
 
             projects = desk.projects()
-            here.out.json({"memories": [memory_shape(memory, projects) for memory in memories], "total": total})
+            listed = [looked_up_shape(memory, projects, doubts.get(memory.id)) for memory in memories]
+            here.out.json({"memories": listed, "total": total})
             return
         from backstory.entrypoints.tables import memory_table
 
         empty = f"{NOTHING_YET}." if desk.missing else "There is no such memory here."
-        here.out.table(memory_table(memories, desk.projects(), here=desk.viewer.project, empty=empty))
+        table = memory_table(memories, desk.projects(), here=desk.viewer.project, empty=empty, doubts=doubts)
+        here.out.table(table)
         if total > offset + len(memories):
             here.out.note(f"{len(memories)} of {total}; --limit and --offset show more")
 

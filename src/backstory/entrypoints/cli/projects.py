@@ -74,13 +74,12 @@ def merge(here: Invocation, source: str, into: str, yes: bool, dry_run: bool) ->
     All its memories, sessions and folders go there, as one change that `backstory undo` takes back. First it is shown
     what moves, and asked. A memory that both have stays once.
     """
+    here.person_only("merges projects")
     with here.opened(writing=not dry_run) as desk:
         plan = drive(desk.app.projects.plan_merge(_ref(source), _ref(into)))
         if not _agreed(here, plan, yes=yes, dry_run=dry_run):
             return
-        from backstory.domain.history import Author
-
-        _tell(here, *drive(desk.app.projects.merge(plan.source.id, plan.target.id, author=Author.USER)))
+        _tell(here, *drive(desk.app.projects.merge(plan.source.id, plan.target.id, author=desk.author)))
 
 
 @command("split")
@@ -95,13 +94,12 @@ def split(here: Invocation, project: str, alias: str, name: str, yes: bool, dry_
     The sessions that ran in that folder go with it, and the memories made in them; all others stay. First it is shown
     what moves, and asked.
     """
+    here.person_only("splits a project")
     with here.opened() as desk:
         plan = drive(desk.app.projects.plan_split(_ref(project), alias=_ref(alias), name=name))
         if not _agreed(here, plan, yes=yes, dry_run=dry_run):
             return
-        from backstory.domain.history import Author
-
-        done = desk.app.projects.split(plan.source.id, alias=_ref(alias), name=name, author=Author.USER)
+        done = desk.app.projects.split(plan.source.id, alias=_ref(alias), name=name, author=desk.author)
         _tell(here, *drive(done))
 
 

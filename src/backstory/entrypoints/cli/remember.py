@@ -59,8 +59,6 @@ def remember(
     content = _needed(text_of(text, field="content"))
     place = _place(kind, scope, everywhere=everywhere)
     with here.opened(create=True) as desk:
-        from backstory.domain.history import Author
-        from backstory.domain.provenance import Origin
         from backstory.services.remember import Draft
 
         draft = Draft(
@@ -75,9 +73,9 @@ def remember(
             pinned=pin,
             sensitivity=_sensitivity(private=private, local_only=local_only),
             supersedes=supersedes,
-            origin=Origin.USER,
+            origin=desk.origin,
         )
-        done = drive(desk.app.remember.remember(draft, viewer=desk.viewer, author=Author.USER))
+        done = drive(desk.app.remember.remember(draft, viewer=desk.viewer, author=desk.author))
         if here.out.as_json:
             from backstory.entrypoints.shapes import remembered_shape
 
@@ -155,11 +153,9 @@ def update(
     with here.opened(writing=True) as desk:
         from dataclasses import replace
 
-        from backstory.domain.history import Author
-
         until = None if expires is None else desk.app.clock.now() + expires
         revision = replace(fields, content=content, expires_at=until)
-        change = drive(desk.app.remember.update(ref, revision, viewer=desk.viewer, author=Author.USER, reason=reason))
+        change = drive(desk.app.remember.update(ref, revision, viewer=desk.viewer, author=desk.author, reason=reason))
         if change is None:
             here.out.nothing("The memory says so already; nothing was changed.")
             return
@@ -168,9 +164,11 @@ def update(
 
             here.out.json(change_shape(change, desk.projects()))
         else:
+            from backstory.entrypoints.aftermath import aftermath, asked_for
             from backstory.entrypoints.render import changed_lines
 
-            here.out.lines(changed_lines("Updated", [edit.after for edit in change.edits]))
+            here.out.lines(changed_lines("Updated", asked_for(change)))
+            here.out.lines([(f"{said}.", "plain") for said in aftermath(change.edits)])
         embed_in_background(here, desk)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from backstory.domain.project_identity import Candidate
     from backstory.entrypoints.cli.invocation import Desk, Invocation
     from backstory.services.digest_inspection import DigestCard
+    from backstory.services.dreaming_inspection import Waiting
     from backstory.services.inspection import Statistics
     from backstory.services.ledger import Stopped
 
@@ -53,7 +54,8 @@ class Meaning:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """All that ``status`` tells. ``candidates`` are other projects that may be this one; ``stopped`` are the features
-    that do without the language model until tomorrow; ``waiting`` are sessions whose digests have work left."""
+    that do without the language model until tomorrow; ``waiting`` are sessions whose digests have work left, ``dreams``
+    those that are to be distilled. ``for_review`` counts the memories that wait for a person's word."""
 
     version: str
     store: StoreStatus
@@ -65,6 +67,8 @@ class Status:
     blocks: Sequence[FrozenBlock]
     strategy: str
     waiting: Sequence[DigestCard]
+    dreams: Waiting
+    for_review: int
     warnings: Sequence[str]
 
 
@@ -77,9 +81,9 @@ def status(here: Invocation, cost: bool, days: int | None) -> None:
     """Show the store and what recall works with.
 
     Also the project, how many memories there are, and how many lack a vector; what was offered to a model lately, and
-    where it was kept silent and why; which sessions have yet to be digested, and what failed there; and warnings about
-    settings. With --cost: calls of language models by day, feature and model, in tokens and money, and what is left
-    until a cap.
+    where it was kept silent and why; which sessions have yet to be digested or distilled, and what failed there; and
+    warnings about settings. With --cost: calls of language models by day, feature and model, in tokens and money, and
+    what is left until a cap.
     """
     if cost:
         _show_costs(here, days or _DAYS)
@@ -88,17 +92,24 @@ def status(here: Invocation, cost: bool, days: int | None) -> None:
         raise click.UsageError("--days goes with --cost", click.get_current_context())
     with here.opened() as desk:
         told, now = _look(here, desk), desk.app.clock.now()
+    from backstory.entrypoints import dream_views
+
     if here.out.as_json:
         from backstory.entrypoints.digest_views import waiting_shape
         from backstory.entrypoints.shapes import status_shape
 
-        here.out.json(status_shape(told) | {"digests": waiting_shape(told.strategy, told.waiting)})
+        digests = waiting_shape(told.strategy, told.waiting)
+        dreams, review = dream_views.waiting_shape(told.dreams), {"waiting": told.for_review}
+        here.out.json(status_shape(told) | {"digests": digests, "dreams": dreams, "review": review})
     else:
         from backstory.entrypoints.digest_views import waiting_lines
         from backstory.entrypoints.render import status_lines
+        from backstory.entrypoints.review_views import count_lines
 
         here.out.lines(status_lines(told))
+        here.out.lines(count_lines(told.for_review))
         here.out.lines(waiting_lines(told.strategy, told.waiting, now=now))
+        here.out.lines(dream_views.waiting_lines(told.dreams, enabled=desk.app.settings.dream.enabled))
         here.out.warn(told.warnings)
 
 
@@ -128,6 +139,8 @@ def _look(here: Invocation, desk: Desk) -> Status:
         blocks=drive(desk.app.inspection.recent_blocks(desk.viewer, limit=_BLOCKS)),
         strategy=desk.app.settings.session.strategy,
         waiting=drive(inspection_of(desk).waiting()),
+        for_review=drive(desk.app.truth.review.count(desk.viewer)),
+        dreams=drive(desk.app.truth.dreams.waiting()),
         warnings=here.resolved.warnings,
     )
 

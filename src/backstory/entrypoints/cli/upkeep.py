@@ -39,7 +39,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="FILE",
     help="Also write all that can still be read to this new file, as an export.",
 )
-def check(here: Invocation, full: bool, salvage: Path | None) -> int:
+@click.option("--code", is_flag=True, help="Hold this project's memories against its code instead.")
+@click.option("--dry-run", is_flag=True, help="With --code: mark nothing.")
+def check(here: Invocation, full: bool, salvage: Path | None, code: bool, dry_run: bool) -> int:
     """Check that the store is whole: its file, every memory and its history, and all that is derived from them.
 
     Nothing is changed. The exit code is 0 if all is well, 1 if only something derived is out of step, which `backstory
@@ -47,7 +49,16 @@ def check(here: Invocation, full: bool, salvage: Path | None) -> int:
 
     --salvage writes the memories that can be read, forgotten and local-only ones too, for `backstory import
     --keep-projects`; and what was said in sessions to a second file whose name ends in .sessions.jsonl.
+
+    --code looks up in the git repository here what the memories of this project name: files, names in the code, flags,
+    commits. Those that name something that is gone or has moved are listed and marked "check" until the reason is gone.
+    The exit code is 1 if there are any.
     """
+    _refuse_to_mix(code=code, dry_run=dry_run, store=full or salvage is not None)
+    if code:
+        from backstory.entrypoints.cli.code_check import check_code
+
+        return check_code(here, dry_run=dry_run)
     with _upkeep(here) as (app, upkeep):
         is_there = drive(upkeep.exists())
         findings = drive(upkeep.check(full=full)) if is_there else []
@@ -68,6 +79,15 @@ def check(here: Invocation, full: bool, salvage: Path | None) -> int:
     if Severity.DAMAGE in severities:
         return DAMAGED
     return OUT_OF_STEP if Severity.OUT_OF_STEP in severities else 0
+
+
+def _refuse_to_mix(*, code: bool, dry_run: bool, store: bool) -> None:
+    from backstory.errors import InputError
+
+    if code and store:
+        raise InputError("--code looks at the code, --full and --salvage at the store; give one of them", field="code")
+    if dry_run and not code:
+        raise InputError("without --code nothing is marked, so --dry-run has no meaning", field="dry_run")
 
 
 @command("reindex")
@@ -141,6 +161,7 @@ def restore(here: Invocation, file: Path) -> None:
     a server. Running processes need not be stopped: each goes on with the restored store. Numbers that were given
     since the backup are not given again.
     """
+    here.person_only("replaces a store")
     with _upkeep(here) as (_, upkeep):
         restored = drive(upkeep.restore(file.absolute()))
     if here.out.as_json:

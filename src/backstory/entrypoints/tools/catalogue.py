@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from backstory.config import Settings
+from backstory.entrypoints.tools.consolidate import CONSOLIDATE
+from backstory.entrypoints.tools.feedback import FEEDBACK
 from backstory.entrypoints.tools.forget import FORGET
 from backstory.entrypoints.tools.inspect import INSPECT
 from backstory.entrypoints.tools.om_observations import OM_OBSERVATIONS
@@ -14,7 +16,7 @@ from backstory.entrypoints.tools.session import SESSION_RECALL
 from backstory.entrypoints.tools.tool import Tool
 from backstory.entrypoints.tools.update import UPDATE
 
-DEFAULT: tuple[Tool, ...] = (REMEMBER, RECALL, UPDATE, FORGET, INSPECT, SESSION_RECALL)
+DEFAULT: tuple[Tool, ...] = (REMEMBER, RECALL, UPDATE, FORGET, INSPECT, FEEDBACK, CONSOLIDATE, SESSION_RECALL)
 """Few, since each costs tokens in every request."""
 
 OF_STRATEGY: dict[str, tuple[Tool, ...]] = {

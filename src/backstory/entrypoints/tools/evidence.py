@@ -38,6 +38,8 @@ def _entry(result: EvidenceResult) -> Iterator[str]:
     yield from (f"  {quote(line)}" for line in said.text.splitlines() if line.strip())
     if result.after is not None:
         yield f"  after: {_short(result.after)}"
+    if result.outdated is not None:
+        yield f"  note: {quote(result.outdated)}"
 
 
 def _short(passage: EvidencePassage) -> str:

@@ -7,8 +7,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from backstory.domain.context_block import quote
 from backstory.domain.history import Author
 from backstory.domain.memory import Deleted
+from backstory.entrypoints.aftermath import aftermath
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
 
 
@@ -30,12 +32,10 @@ async def forget(arguments: ForgetArguments, call: Call) -> Answer:
         [str(ref) for ref in wanted], viewer=call.viewer, author=Author.AGENT, reason=arguments.reason
     )
     gone = [f"#{edit.after.n}" for edit in change.edits if isinstance(edit.after.status, Deleted)]
-    back = [f"#{edit.after.n}" for edit in change.edits if not isinstance(edit.after.status, Deleted)]
     it = "it" if len(gone) == 1 else "them"
     said = f"Forgot {', '.join(gone)}; `backstory undo {change.id}` brings {it} back."
-    if back:
-        said += f" {', '.join(back)} had been replaced by {it} and {'is' if len(back) == 1 else 'are'} current again."
-    return Answer(text=said, title=", ".join(gone))
+    followed = [f"{quote(sentence)}." for sentence in aftermath(change.edits)]
+    return Answer(text=" ".join([said, *followed]), title=", ".join(gone))
 
 
 FORGET = Tool(

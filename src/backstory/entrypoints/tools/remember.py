@@ -8,12 +8,17 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from backstory.domain.context_block import quote
 from backstory.domain.history import Author
 from backstory.domain.memory import Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.vocabulary import classify
+from backstory.entrypoints.render import shortened
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
 from backstory.services.remember import Draft, Remembered
+from backstory.services.repercussions import Contradicted
+
+_SHOWN_CHARS = 300
 
 
 class RememberArguments(Arguments):
@@ -74,10 +79,18 @@ def _say(done: Remembered) -> str:
     said = f"Stored as #{done.memory.n} ({done.memory.kind.value}, {where})."
     if not done.fresh:
         said = f"Known already as #{done.memory.n}; confirmed."
-    elif done.superseded is not None:
+    if done.superseded is not None:
         said += f" It replaces #{done.superseded.n}, which is kept but hidden."
-    notes = [note for note in done.notes if done.fresh]
-    return " ".join([said, *(f"Note: {note}." for note in notes)])
+    notes = [f"Note: {quote(note)}." for note in done.notes if done.fresh]
+    return " ".join([said, *notes, *map(_conflict, done.against)])
+
+
+def _conflict(against: Contradicted) -> str:
+    n = against.memory.n
+    return (
+        f"#{n} says: {quote(shortened(against.memory.content, _SHOWN_CHARS))} If this corrects it, store it again with"
+        f" supersedes {n}; otherwise ask the user which holds."
+    )
 
 
 REMEMBER = Tool(

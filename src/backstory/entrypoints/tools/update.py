@@ -7,9 +7,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from backstory.domain.context_block import quote
 from backstory.domain.history import Author
-from backstory.domain.memory import Revision
+from backstory.domain.memory import Conflicted, Revision
 from backstory.domain.vocabulary import classify
+from backstory.entrypoints.aftermath import aftermath
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
 from backstory.errors import InputError
 
@@ -49,7 +51,11 @@ async def update(arguments: UpdateArguments, call: Call) -> Answer:
     if change is None:
         return Answer(text="The memory says so already; nothing was changed.", title="nothing to change")
     memory = change.edits[0].after
-    return Answer(text=f"Updated #{memory.n}. The former text is kept in its history.", title=f"#{memory.n}")
+    said = f"Updated #{memory.n}. The former text is kept in its history."
+    if isinstance(memory.status, Conflicted):
+        said += f" It is in conflict now: {quote(memory.status.evidence)}."
+    followed = [f"{quote(sentence)}." for sentence in aftermath(change.edits[1:])]
+    return Answer(text=" ".join([said, *followed]), title=f"#{memory.n}")
 
 
 UPDATE = Tool(
