@@ -12,6 +12,7 @@ from backstory.domain.clause import Clause, clauses, left_behind, one_word
 from backstory.domain.opposites import WEIGHTY
 from backstory.domain.rivals import (
     AMOUNT_VERBS,
+    CHANGING,
     CONTRARIES,
     EXACT_VERBS,
     GENERIC,
@@ -48,12 +49,6 @@ _LIMITS = (WEIGHTY - _DENYING - {"not,", "no,"}) | {
     "also",
 }
 """Words that make a statement about another time, or about a part of the cases."""
-_CHANGING = frozenset(
-    "moved moving switched migrated changed renamed went replaced replaces removed dropped gone uninstalled retired off"
-    " abandoned away over everything all completely fully finally project repo repository team last next recently today"
-    " yesterday was were has been have".split()
-)
-"""Words of a sentence about a change that do not tell what was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +127,7 @@ def _changed(text: str, values: frozenset[str]) -> frozenset[str]:
         for clause in clauses(text)
         if not values.isdisjoint(clause.said)
         for word, form in zip(clause.said, clause.forms, strict=True)
-        if word not in values and word not in _CHANGING and word not in RIVALS and word.isalpha() and _is_telling(word)
+        if word not in values and word not in CHANGING and word not in RIVALS and word.isalpha() and _is_telling(word)
     )
 
 

@@ -166,3 +166,9 @@ PARTICIPLES = _words(
 )
 GENERIC = _words("it this that they there port version step line value number he she these those")
 """Words that name no subject by themselves."""
+CHANGING = _words(
+    "moved moving switched migrated changed renamed went replaced replaces removed dropped gone uninstalled retired off"
+    " abandoned away over everything all completely fully finally project repo repository team last next recently today"
+    " yesterday was were has been have"
+)
+"""Words of a sentence about a change that do not tell what was changed."""

@@ -47,8 +47,18 @@ CONTRADICT = [
     ("Migrations run before the rollout.", "Migrations run after the rollout.", "before against after"),
     ("Coverage must be at least 80%", "Coverage must be at least 90%", "80% against 90%"),
     ("Prices are in cents. The cart is in src/cart.py.", "The cart is in src/basket.py.", None),
+    ("The price cache moved from Redis to Valkey.", "The price cache runs on Redis.", "Valkey against Redis"),
+    ("We moved from Heroku to Fly in March.", "The shop is deployed to Heroku.", "Fly against Heroku"),
 ]
 COMPATIBLE = [
+    ("The importer is written in Go", "The importer is deployed with Helm"),
+    ("The ledger is owned by Maria", "The ledger is written in Rust"),
+    ("The database is Postgres", "The database is on db-1"),
+    ("The shop's owner is called Anna", "The shop's owner is based in Oslo"),
+    ("Uploads are limited to 100 per minute", "Uploads are limited to 2 MB"),
+    ("We moved the unit tests from Postgres to SQLite", "Production uses Postgres 16"),
+    ("We replaced Moment with date-fns in the shop", "The admin app uses Moment"),
+    ("The table was renamed from Carts to carts", "Carts are removed after 90 days"),
     ("Redis caches prices.", "Sidekiq and its Redis are gone."),
     ("The Redis cache holds prices.", "The Redis queue was removed."),
     ("Old carts are kept.", "Old carts are removed after 30 days."),
