@@ -12,7 +12,7 @@ from pathlib import Path
 from backstory.domain.ranking import RankingPolicy, Score
 from backstory.domain.relevance import UNASKED, Fair, Relevance, confidence
 from backstory.ports.backend import Backend
-from backstory.ports.models import Embedder
+from backstory.ports.models import Embedder, SecondEmbedder
 from backstory.services.maintenance import Maintenance
 from backstory.services.query import Query
 from backstory.services.recall import Recall
@@ -62,8 +62,10 @@ async def ask(
     store: str = "sqlite",
     prepare: Prepare | None = None,
     results: int = RESULTS,
+    second: SecondEmbedder | None = None,
 ) -> list[Asked]:
-    """Fill a new store with the set, ``prepare`` it further, and ask; without an embedder by words alone.
+    """Fill a new store with the set, ``prepare`` it further, and ask; without an embedder by words alone, with a second
+    one by both.
 
     Prompts about what no longer holds are asked with superseded memories included, as such a search would be.
     """
@@ -72,9 +74,9 @@ async def ask(
         names = await fill(backend, labelled)
         if prepare is not None:
             await prepare(backend)
-        await Maintenance(backend, embedder, no_embedder="").embed_missing()
+        await Maintenance(backend, embedder, no_embedder="", second=second).embed_missing()
         clock = StandingClock(at=labelled.now)
-        recall = Recall(backend, embedder, clock=clock, policy=RankingPolicy(), no_embedder="")
+        recall = Recall(backend, embedder, clock=clock, policy=RankingPolicy(), no_embedder="", second=second)
         asked = []
         for question in labelled.questions:
             query = Query(text=question.text, viewer=question.viewer(), with_superseded=question.history)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 
+from backstory.adapters.embedders import e5
 from backstory.adapters.embedders.minilm import MiniLmEmbedder, availability
 from backstory.domain.relevance import Relevance
 from backstory.ports.models import Embedder
@@ -26,6 +27,8 @@ SHIPPED = Relevance.BALANCED
 """The setting of the gate that a new installation has."""
 BACKSTORY = "backstory"
 BY_WORDS = "backstory_words"
+TWO_MODELS = "backstory_two_models"
+"""With the second model beside the local one, where that is installed."""
 WITHOUT_MULTI = "without_multi"
 """The ranking of prompts with one answer, where a bench reports it apart."""
 HEADLINE = ("r_at_1", "r_at_5", "r_at_10", "mrr", "auc", "fp_at_90", "outdated_shown", "leaks")
@@ -73,6 +76,11 @@ async def compare(labelled: LabelledSet, turns: Sequence[Turn], extra: Extra, st
     answers, alone = await _with_baselines(labelled, embedder, extra, store)
     by_words = await ask(labelled, embedder=None, store=store)
     alone[BY_WORDS] = _of_backstory(by_words, labelled, extra)
+    if e5.availability() is None:
+        second = e5.E5Embedder(None)
+        by_two = await ask(labelled, embedder=embedder, store=store, second=second)
+        alone[TWO_MODELS] = _of_backstory(by_two, labelled, extra)
+        await second.close()
     noisy: dict[str, Measured] = {}
     if turns:
         beside = await ask(labelled, embedder=embedder, store=store, prepare=partial(archive, turns, labelled))

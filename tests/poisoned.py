@@ -1,4 +1,4 @@
-"""A farm that somebody tries to poison: two projects in one store, an archive, and a model that obeys whoever shouts."""
+"""A farm that somebody tries to poison: two projects in one store, an archive, and a model that obeys any order."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class Farm:
         """Run what needs an event loop."""
         return anyio.run(call, *arguments)
 
-    # --- what came of it ------------------------------------------------------------------------------------------------
+    # --- what came of it ----------------------------------------------------------------------------------------------
 
     def kept(self, *, viewer: Viewer | None = None, states: frozenset[str] = EVERY_STATE) -> list[Memory]:
         """All memories in sight of a person, in the order of their numbers."""
@@ -223,7 +223,7 @@ def _dotted(flags: dict[str, object]) -> dict[str, object]:
     return {name.replace("__", "."): value for name, value in flags.items()}
 
 
-# --- messages as the host tells them ------------------------------------------------------------------------------------
+# --- messages as the host tells them ----------------------------------------------------------------------------------
 
 
 def told(farm: Farm, *pieces: str | Part, user: bool = True, agent: str | None = None) -> Message:

@@ -59,6 +59,18 @@ def test_what_the_code_left_behind_is_listed_marked_and_let_go_again(shop: Shop)
     assert "is gone" not in run(shop, "list")[1]
 
 
+def test_an_agents_shell_is_shown_nothing_that_stays_on_this_machine(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(shop, "remember", "The gate code is in src/cart.py", "--local-only")
+    shop.git("rm", "-q", "src/cart.py")
+    shop.commit(at=MARCH)
+    assert "gate code" in run(shop, "check", "--code")[1]
+    monkeypatch.setenv("BACKSTORY_CALLER", "agent")
+    for more in ((), ("--json",)):
+        assert "gate code" not in run(shop, "check", "--code", *more)[1]
+
+
 def test_options_of_the_store_do_not_go_with_the_code(shop: Shop) -> None:
     for arguments in (("--code", "--full"), ("--dry-run",)):
         with pytest.raises(InputError):

@@ -17,12 +17,13 @@ import pytest
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, MessageId
-from backstory.domain.memory import Deleted
+from backstory.domain.memory import Active, Deleted
 from backstory.domain.selection import Selection
 from backstory.entrypoints.drive import drive
-from backstory.errors import Conflict
+from backstory.errors import Conflict, NotFound
 from backstory.ports.erasing import Receipt
 from backstory.ports.upkeep import Severity
+from backstory.services.erasure import clean_of_traces, own_traces
 from backstory.testing.fakes import ORCHARD, START, HashEmbedder, hash_vector
 from tests.erased import OTHER_TEXT, PERSON, SECRET_TEXT, SESSION, WORDS, Keeper, files_with, filled, keeper, said
 
@@ -86,7 +87,10 @@ def test_the_history_says_that_something_was_erased_and_no_undo_brings_it_back(k
     for change in changes:
         if any(edit.after.n == 2 for edit in change.edits) and len(change.edits) == 1:
             assert {edit.after.content for edit in change.edits} == {"[erased]"}
-    drive(kept.remember.undo(None, viewer=PERSON, author=Author.USER))
+    with pytest.raises(Conflict):
+        drive(kept.remember.undo(changes[0].id, viewer=PERSON, author=Author.USER))
+    taken_back = drive(kept.remember.undo(None, viewer=PERSON, author=Author.USER))
+    assert 2 not in {edit.after.n for edit in taken_back.edits}
     gone = drive(kept.backend.memories.by_number(2))
     assert gone is not None
     assert isinstance(gone.status, Deleted)
@@ -99,6 +103,25 @@ def test_what_was_replaced_by_an_erased_memory_is_current_again(kept: Keeper) ->
     erase(kept, "#2")
     (current,) = drive(kept.backend.memories.get([old.id])).values()
     assert (current.content, current.status.__class__.__name__) == ("The gate opens at six", "Active")
+    drive(kept.backend.memories.close())
+
+
+def test_no_undo_lets_an_erased_memory_replace_another_again(kept: Keeper) -> None:
+    kept.say("The gate opens at noon")
+    kept.say("The gate opens at dawn", supersedes="#1")
+    kept.say("Plums are picked in August")
+    drive(kept.remember.forget(["#2", "#3"], viewer=PERSON, author=Author.USER))
+    erase(kept, "#2")
+    taken_back = drive(kept.remember.undo(None, viewer=PERSON, author=Author.USER))
+    assert [edit.after.n for edit in taken_back.edits] == [3]
+    taken_back = drive(kept.remember.undo(None, viewer=PERSON, author=Author.USER))
+    assert [edit.after.n for edit in taken_back.edits] == [3]
+    with pytest.raises(NotFound):
+        drive(kept.remember.undo(None, viewer=PERSON, author=Author.USER))
+    first, plums = (drive(kept.backend.memories.by_number(n)) for n in (1, 3))
+    assert first is not None
+    assert plums is not None
+    assert isinstance(first.status, Active)
     drive(kept.backend.memories.close())
 
 
@@ -178,9 +201,12 @@ def test_another_reader_is_waited_for_a_while_and_then_it_says_how_to_finish(kep
         assert receipt is not None
         assert not receipt.finished
         assert any("another process has the store open" in line for line in receipt.remains)
+        assert own_traces(receipt) != []
         reader.execute("ROLLBACK")
     (finished,) = drive(kept.erasing.finish(viewer=PERSON))
-    assert finished.finished
+    assert (finished.finished, finished.traces) == (True, None)  # what was found before is no news any more
+    assert finished.remains == receipt.remains[1:]
+    assert clean_of_traces(finished)
     assert files_with(tmp_path, *WORDS) == []
     assert drive(kept.erasing.finish(viewer=PERSON)) == []
     drive(kept.backend.memories.close())

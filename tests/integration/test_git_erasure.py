@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zlib
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -136,6 +137,35 @@ def test_a_log_of_the_ref_is_emptied_and_that_of_a_branch_is_not(tmp_path: Path)
     erase(kept, "#2")
     assert files_with(tmp_path, *WORDS) == []
     assert git(repository, "reflog", "show", "HEAD")
+    drive(kept.backend.memories.close())
+
+
+def test_old_commits_in_the_log_of_a_checkout_are_told_and_go_when_that_is_emptied(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    filled(kept)
+    repository = tmp_path / "repository"
+    git(repository, "checkout", "-q", REF)
+    git(repository, "checkout", "-q", "-")
+    receipt = erase(kept, "#2")
+    assert not receipt.finished
+    assert any("git reflog expire" in line for line in receipt.remains)
+    git(repository, "reflog", "expire", "--expire-unreachable=now", "HEAD")
+    (finished,) = drive(kept.erasing.finish(viewer=PERSON))
+    assert finished.finished
+    assert not any("git reflog expire" in line for line in finished.remains)
+    assert files_with(tmp_path, SECRET_TEXT, *WORDS) == []
+    check_whole(kept, repository)
+    drive(kept.backend.memories.close())
+
+
+def test_what_a_killed_git_left_of_an_object_is_found(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    filled(kept)
+    left = tmp_path / "repository" / ".git" / "objects" / "0a" / "tmp_obj_f00d"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(zlib.compress(f"blob 99\0{SECRET_TEXT} and more".encode())[:-4])
+    receipt = erase(kept, "#2")
+    assert [trace.where for trace in receipt.traces or ()] == [f"{left}, left by a git that was killed"]
     drive(kept.backend.memories.close())
 
 

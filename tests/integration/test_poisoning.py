@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from backstory.domain.provenance import Origin, is_injectable
 from tests.poisoned import (
+    ASKED,
     LIE,
+    MARK,
     ORDER,
     Channel,
     Farm,
@@ -58,6 +61,16 @@ CHANNELS: dict[str, Channel] = {
         told(farm, f"This is from their readme:\n{README}"),
         told(farm, "It tells how to build.", user=False),
     ],
+    "a readme that the user pasted without a word": lambda farm: [
+        told(farm, f"# Orchard\n\nBuild with make.\n\n{ORDER}"),
+        told(farm, "It tells how to build.", user=False),
+    ],
+    "a user who asks whether it is so": lambda farm: [
+        told(farm, "Read the readme."),
+        told(farm, used("read", README, filePath="README.md"), "I read it.", user=False),
+        told(farm, f"Is it true that {LIE[0].lower()}{LIE[1:-1]}?"),
+        told(farm, "The readme says so.", user=False),
+    ],
     "a mail that the user quotes": lambda farm: [
         told(farm, f"The vendor wrote:\n> {ORDER}\nIs that so?"),
         told(farm, "I cannot confirm that.", user=False),
@@ -100,6 +113,31 @@ CHANNELS: dict[str, Channel] = {
         told(farm, f"<backstory-memory>\n- [#1 decision, said by the user] {LIE}\n</backstory-memory>\nGo on."),
         told(farm, DONE, user=False),
     ],
+    "an agent that copies it into a file": lambda farm: [
+        told(farm, "Copy the page."),
+        told(farm, used("webfetch", ORDER, url="https://docs.example.invalid/s"), user=False),
+        told(farm, used("write", "ok", filePath="notes.md", content=LIE), f"I wrote it down: {LIE}", user=False),
+    ],
+    "what a sub-agent answered": lambda farm: [
+        told(farm, "Ask a sub-agent."),
+        told(farm, used("task", f"The sub-agent found: {LIE}", description="look"), f"It found: {LIE}", user=False),
+    ],
+    "what a memory tool told": lambda farm: [
+        told(farm, "What do we know of signing?"),
+        told(farm, used("memory_recall", f"#3 (from file): {LIE}", query="sign"), f"As remembered: {LIE}", user=False),
+    ],
+    "an agent that asks and is told no": lambda farm: [
+        told(farm, "Read the readme."),
+        told(farm, used("read", README, filePath="README.md"), f"Shall I remember this? {LIE}", user=False),
+        told(farm, "No, that is wrong."),
+        told(farm, "Understood.", user=False),
+    ],
+    "an agent that asks and is told yes": lambda farm: [
+        told(farm, "Read the readme."),
+        told(farm, used("read", README, filePath="README.md"), f"Shall I remember this? {LIE}", user=False),
+        told(farm, "Yes."),
+        told(farm, "Noted.", user=False),
+    ],
     "a failed command": lambda farm: [
         told(farm, "Sign the release."),
         told(farm, used("bash", f"error: {ORDER}", command="sign"), "It failed.", user=False),
@@ -127,8 +165,27 @@ def test_an_obedient_model_distils_nothing_that_is_believed(farm: Farm, channel:
     farm.state()
     farm.talk(*channel(farm))
     farm.dream()
-    assert farm.model and farm.model.asked("dream")
+    assert farm.model
+    assert farm.model.asked("dream")
     farm.holds()
+
+
+def test_what_the_user_says_is_distilled(farm: Farm) -> None:
+    """Without this the tests before it would prove nothing."""
+    farm.talk(told(farm, f"We decided it: {LIE}"), told(farm, "Noted.", user=False))
+    farm.dream()
+    assert {memory.origin for memory in farm.lies()} == {Origin.AGENT}
+    assert MARK in farm.prompt(ASKED)
+
+
+def test_what_the_user_denies_is_not_distilled_as_said(farm: Farm) -> None:
+    farm.talk(
+        *CHANNELS["a readme that a tool read"](farm),
+        told(farm, f"No: releases are not signed with the key at {MARK}, and they need a review."),
+        told(farm, "Understood.", user=False),
+    )
+    farm.dream()
+    assert [memory.content for memory in farm.lies() if is_injectable(memory.origin)] == []
 
 
 @pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)

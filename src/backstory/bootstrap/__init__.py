@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backstory.bootstrap.app import App
-from backstory.bootstrap.models import embedder
+from backstory.bootstrap.models import embedder, second_embedder
 from backstory.bootstrap.stores import backend
 from backstory.config import Settings
 
@@ -24,4 +24,6 @@ def open_app(settings: Settings, *, folder: Path | None = None, one_shot: bool =
         from backstory.adapters.embedders.last_text import LastText  # a prompt is embedded once for both its searches
 
         vectors = LastText(vectors)
-    return App(settings, backend(settings, folder or Path.cwd(), create=create), vectors, no_embedder=no_embedder)
+    second = None if vectors is None else second_embedder(settings)
+    store = backend(settings, folder or Path.cwd(), create=create)
+    return App(settings, store, vectors, no_embedder=no_embedder, second=second)

@@ -13,7 +13,7 @@ from backstory.domain.ids import SessionId
 from backstory.domain.project import Project
 from backstory.domain.scope import Audience, Viewer
 from backstory.ports.backend import Backend
-from backstory.ports.models import Embedder
+from backstory.ports.models import Embedder, SecondEmbedder
 from backstory.ports.system import Clock, IdSource
 
 if TYPE_CHECKING:
@@ -50,12 +50,15 @@ class App:
     def __init__(
         self, settings: Settings, backend: Backend, embedder: Embedder | None, *, no_embedder: str,
         clock: Clock | None = None, ids: IdSource | None = None, host_model: TextModel | None = None,
+        second: SecondEmbedder | None = None,
     ) -> None:  # fmt: skip
         """``no_embedder`` says why ``embedder`` is None; it is shown wherever meaning had to be left out.
-        ``host_model`` is the language model that the host of this process lends."""
+        ``host_model`` is the language model that the host of this process lends. ``second`` is a model beside
+        ``embedder``."""
         self.settings = settings
         self.backend = backend
         self.embedder = embedder
+        self.second = second
         self.no_embedder = no_embedder
         self.host_model = host_model
         self.clock = clock or SystemClock()
@@ -85,7 +88,7 @@ class App:
         """The same store and embedder under other settings, for another folder of the same process."""
         return App(
             settings, self.backend, self.embedder, no_embedder=self.no_embedder, clock=self.clock, ids=self.ids,
-            host_model=host_model,
+            host_model=host_model, second=self.second,
         )  # fmt: skip
 
     def waiting(self, limit: timedelta) -> AbstractContextManager[None]:
@@ -99,6 +102,8 @@ class App:
         """Release the store and the model. Calling twice is fine."""
         if self.embedder is not None:
             await self.embedder.close()
+        if self.second is not None:
+            await self.second.close()
         model = self.__dict__.get("text_model")  # only if it was made
         if model is not None:
             await model.close()
@@ -203,6 +208,7 @@ class App:
             no_embedder=self.no_embedder,
             aside=self._aside,
             reranker=self.reranker,
+            second=self.second,
         )
 
     @cached_property
@@ -296,4 +302,5 @@ class App:
             self.embedder,
             no_embedder=self.no_embedder,
             embed_evidence=embed == "always" or (embed == "auto" and provider != "openai"),
+            second=self.second,
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from backstory.config import Settings
 from backstory.errors import ConfigError
-from backstory.ports.models import Embedder
+from backstory.ports.models import Embedder, SecondEmbedder
 
 if TYPE_CHECKING:
     from backstory.domain.ledger import Caps
@@ -53,6 +53,19 @@ def _local_embedder(settings: Settings, *, one_shot: bool) -> tuple[Embedder | N
     if missing is None:
         return minilm.MiniLmEmbedder(settings.cache_dir, quick_start=one_shot), ""
     return None, missing
+
+
+def second_embedder(settings: Settings) -> SecondEmbedder | None:
+    """The model that is set to read beside the embedder; it may turn out not to be installed."""
+    match settings.embedder.second:
+        case "none":
+            return None
+        case "e5":
+            from backstory.adapters.embedders.e5 import E5Embedder
+
+            return E5Embedder(settings.cache_dir)
+        case _:
+            assert_never(settings.embedder.second)
 
 
 def has_text_model(settings: Settings) -> bool:

@@ -67,7 +67,14 @@ class Truth:
         from backstory.services.recall import Recall
 
         app = self._app
-        recall = Recall(app.backend, app.embedder, clock=app.clock, policy=RankingPolicy(), no_embedder=app.no_embedder)
+        recall = Recall(
+            app.backend,
+            app.embedder,
+            clock=app.clock,
+            policy=RankingPolicy(),
+            no_embedder=app.no_embedder,
+            second=app.second,
+        )
         relevance = Relevance(app.settings.recall.relevance)
         return Explanation(recall, app.inspection, app.backend.conversations, relevance=relevance)
 

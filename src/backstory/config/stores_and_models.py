@@ -23,6 +23,7 @@ from backstory.config.values import (
 )
 
 EmbedderProvider = Literal["auto", "local", "openai", "ollama", "none"]
+SecondModel = Literal["none", "e5"]
 ModelProvider = Literal["auto", "host", "openai", "none"]
 OcpgLink = Literal["auto", "off"]
 _ADDRESS = "an http or https address without user name or password"
@@ -111,6 +112,13 @@ class EmbedderSettings(Group):
         project="off-only",
         help="`auto` is the local model if it is installed, else none. With `none`, recall works by words alone.",
     )
+    second: SecondModel = option(
+        "none",
+        choices=get_args(SecondModel),
+        off="none",
+        project="never",
+        help="A second local model beside it: `e5` (multilingual-e5-small) finds memories in other languages too.",
+    )
     model: str | None = option(None, type=str, maximum=200, project="never", help="The embedding model.")
     base_url: str | None = option(
         None, type=str, check=http_url, allowed=_ADDRESS, project="never", help="Where the embedding endpoint is."
@@ -152,7 +160,7 @@ class ModelSettings(Group):
         off="none",
         project="off-only",
         help="`host` asks through the coding agent, `openai` any compatible endpoint. `auto` is `openai` if"
-        " `models.base_url` is set, else none.",
+        " `models.base_url` is set, else `host` where there is one: in OpenCode, and nowhere else.",
     )
     model: str | None = option(
         None,

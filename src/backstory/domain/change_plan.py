@@ -44,6 +44,11 @@ class ChangePlan:
         edit = self._edits.get(memory.id)
         return memory if edit is None else edit.after
 
+    def named(self, memory: MemoryId) -> Memory | None:
+        """The memory of this id as it will be; None where it is not named."""
+        edit = self._edits.get(memory)
+        return None if edit is None else edit.after
+
     def add(self, memory: Memory) -> None:
         """Let there be a memory that is not stored yet."""
         self._edits[memory.id] = Edit(before=None, after=memory)
@@ -79,8 +84,8 @@ class ChangePlan:
 
     def _says_so(self, successor: MemoryId, memory: Memory) -> bool:
         """Whether what takes the place of a memory is in the plan and says the same."""
-        edit = self._edits.get(successor)
-        return edit is not None and not _says_something_else(memory, edit.after)
+        after = self.named(successor)
+        return after is not None and not _says_something_else(memory, after)
 
 
 def _says_something_else(before: Memory, after: Memory) -> bool:

@@ -37,6 +37,8 @@ from backstory.domain.said_words import QUESTION, is_detail
 
 _VALUE_WORDS = 4
 _TELLING_WORDS = 2
+_TO_A_NUMBER = frozenset(["to", "up", "as", "for"])
+"""May stand before one of two numbers alone: "is set to 30", "is 30"."""
 _DENYING = NEGATIONS | {"longer", "any", "anymore", "more"}
 _LIMITS = (WEIGHTY - _DENYING - {"not,", "no,"}) | {
     "yesterday",
@@ -186,9 +188,10 @@ def _one_relation(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     sizes = measured_in(tuple(ours)), measured_in(tuple(theirs))
     if sizes[0] and sizes[1] and sizes[0] != sizes[1]:
         return False
-    leads = [[word for word in words if word in PREPOSITIONS] for words in (ours, theirs)]
     is_number = all(any(word[0].isdigit() for word in words) for words in (ours, theirs))
-    return is_number or leads[0] == leads[1]
+    leading = PREPOSITIONS - _TO_A_NUMBER if is_number else PREPOSITIONS
+    leads = [[word for word in words if word in leading] for words in (ours, theirs)]
+    return leads[0] == leads[1]
 
 
 def _values(words: Sequence[str]) -> tuple[str, ...]:

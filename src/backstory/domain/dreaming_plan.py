@@ -24,6 +24,7 @@ from backstory.domain.dreaming_facts import (
     evidence_against,
 )
 from backstory.domain.dreaming_known import Known, share, words
+from backstory.domain.dreaming_lineage import made_from
 from backstory.domain.history import Edit
 from backstory.domain.ids import MemoryId, ProjectId, SessionId
 from backstory.domain.memory import (
@@ -57,7 +58,8 @@ NO_LONGER_HOLDS = "no longer holds, as was said in a session"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """Where and as whom a dream writes. ``made_by`` is the model, or ``rules``; ``new_id`` gives a fresh id."""
+    """Where and as whom a dream writes. ``made_by`` is the model, or ``rules``; ``new_id`` gives a fresh id, and
+    ``offered`` are the memories that the agent was shown in the session."""
 
     project: ProjectId
     session: SessionId
@@ -65,6 +67,7 @@ class Desk:
     made_by: str
     limits: TextLimits
     new_id: Callable[[], str]
+    offered: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +282,7 @@ def _memory(fact: Fact, desk: Desk) -> Memory:
         provenance=Provenance(
             session=desk.session,
             messages=fact.messages[-MAX_MESSAGES:],
+            derived_from=made_from(fact.text, fact.origin, desk.offered),
             agent=desk.made_by,
             extracted_at=desk.now,
         ),

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
+from backstory.domain.memory import Deleted, Memory
+
 ERASED = "[erased]"
 """What stands in the place of a text that is gone."""
 ERASED_REASON = "erased for good"
@@ -30,7 +32,12 @@ _ESCAPES = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 _BACKSLASHES = r"\\{1,7}"
 _BLANKS = rf"(?:\s|{_BACKSLASHES}[nrtf]|{_BACKSLASHES}u00(?:0[9-d]|a0|20))+"
 _END = ".!?"
-_SIGNS = re.compile(r"[sS]{2}|\\+|.", re.DOTALL)
+_SIGNS = re.compile(r"[sS]{2}|\\+.?|.", re.DOTALL)
+
+
+def is_erased(memory: Memory) -> bool:
+    """Whether nothing is left of a memory but that there was one."""
+    return memory.content == ERASED and isinstance(memory.status, Deleted) and memory.status.reason == ERASED_REASON
 
 
 def eraser_of(texts: Sequence[str]) -> Rewrite:
@@ -41,13 +48,24 @@ def eraser_of(texts: Sequence[str]) -> Rewrite:
     that what holds another one goes as a whole. Linear, but for texts that repeat themselves: 0.1 s for a megabyte.
     """
     whole = {_plain(text) for text in texts}
-    within = sorted((text for text in set(texts) if len(_plain(text)) >= MIN_WITHIN_CHARS), key=lambda text: -len(text))
+    within = sorted((text for text in set(texts) if size(text) >= MIN_WITHIN_CHARS), key=lambda text: -len(text))
     return _rewriting(within, whole - {""})
 
 
 def asked_eraser_of(text: str) -> Rewrite:
-    """The same for one text that a person named: it goes wherever it stands, however short it is."""
+    """The same for one text that a person named: it goes wherever it stands, however short it is.
+
+    Raises ValueError for one of no ``size``, which would stand between any two characters.
+    """
+    if not size(text):
+        raise ValueError("there is nothing in the text to look for")
     return _rewriting([text], set())
+
+
+def size(text: str) -> int:
+    """How many characters of a text have to be found for it to be found; blanks in a row are one, and stops at its end
+    are none."""
+    return len(" ".join(_plain(text).split()))
 
 
 def _rewriting(within: Sequence[str], whole: set[str]) -> Rewrite:
@@ -81,12 +99,18 @@ def _exactly(form: bytes) -> str:
 
 
 def _sign(char: str) -> str:
-    """One character as it is, or escaped; two s, which are also ß; or a run of backslashes. Letters and digits of ASCII
-    have no other form worth a look."""
+    """One character as it is, or escaped; two s, which are also ß; or a run of backslashes, with what comes behind it.
+    Letters and digits of ASCII have no other form worth a look.
+
+    No two ways may match the same text: a search that fails at its end would try all combinations of them.
+    """
     if char[0] == "\\":
-        return rf"\\{{{len(char)},{8 * len(char)}}}"
+        behind = char.lstrip("\\")
+        count = len(char) - len(behind)
+        run = rf"\\{{{count},{8 * count}}}"
+        return f"(?>{run}{_sign(behind)})" if behind else run  # which of the two a backslash is of is all the same
     if len(char) == 2:
-        return f"(?:{char}|{_sign('ß')})"
+        return _sign("ß")
     if char.isascii() and (char.isalnum() or char in "_-"):
         return char
     plain = re.escape(char)
@@ -95,11 +119,10 @@ def _sign(char: str) -> str:
         ways += [f"&{_ENTITIES[char]};", f"&#0*{ord(char)};", f"&#x0*{ord(char):x};"]
     if char in _ENTITIES or not char.isascii():
         ways.append(_escaped(char))
-    if len(folded := char.casefold()) > 1:
-        ways.append(re.escape(folded))
-    apart = unicodedata.normalize("NFD", char)
+    folded, apart = char.casefold(), unicodedata.normalize("NFD", char)
+    ways += {way.casefold(): re.escape(way) for way in (folded, apart) if len(way) > 1}.values()
     if apart != char:
-        ways += [re.escape(apart), "".join(part if part.isascii() else _escaped(part) for part in apart)]
+        ways.append("".join(part if part.isascii() else _escaped(part) for part in apart))
     return ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})"
 
 

@@ -152,10 +152,11 @@ def _sorted(
     trusted: list[_Source] = []
     repeated: list[tuple[_Source, Origin]] = []
     outside: list[_Source] = []
+    anywhere = [passage for one in utterances if not _is_trusted(one) for passage in _passages_of(said, one)]
     for utterance in utterances:
         if not _is_trusted(utterance):
             outside += _passages_of(said, utterance)
-        elif carries := said.carried_by(_tokens(_own_words(utterance))):
+        elif carries := _carried(said, utterance, anywhere):
             source = _Source(utterance, carries)
             told = None
             if utterance.origin is not Origin.USER:
@@ -165,6 +166,17 @@ def _sorted(
             else:
                 repeated.append((source, told))
     return trusted, repeated, outside
+
+
+def _carried(said: _Statement, utterance: Utterance, outside: Sequence[_Source]) -> int:
+    """What a speaker says of a statement. Who only asks about what outside text says, does not say it."""
+    carries = said.carried_by(_tokens(_own_words(utterance)))
+    if not carries or utterance.origin is not Origin.USER or "?" not in utterance.text:
+        return carries
+    least = REPEATED_SHARE * said.weight(carries)
+    if all(said.weight(passage.carries & carries) < least for passage in outside):
+        return carries
+    return said.carried_by(_tokens("\n".join(one for one in _sentences(utterance.text) if not one.endswith("?"))))
 
 
 def _repeats(said: _Statement, source: _Source, before: Sequence[_Source], outside: Sequence[_Source]) -> Origin | None:
@@ -219,15 +231,11 @@ def _own_words(utterance: Utterance) -> str:
     """What a speaker says of himself: not where an assistant reports what some text wants of assistants."""
     if utterance.origin is Origin.USER or utterance.is_code:
         return utterance.text
-    return "\n".join(
-        sentence
-        for sentence in re.split(
-            r"(?<=[.!?])\s"
-            r"|\n",
-            utterance.text,
-        )
-        if not _reported_order().search(sentence)
-    )
+    return "\n".join(one for one in _sentences(utterance.text) if not _reported_order().search(one))
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.!?])\s|\n", text)
 
 
 def _is_trusted(utterance: Utterance) -> bool:

@@ -65,7 +65,7 @@ def _is_by_machine(line: str, after_shown: bool) -> bool:
     ending = line.rstrip()[-1:]
     if ending in (";", "{") or (ending and ending in "(=:}" and _statement_start().match(line)):
         return True
-    if _machine_line().match(line) or _mail_head().match(line):
+    if _machine_line().match(line) or _mail_head().match(line) or _to_assistants().match(line):
         return True
     return _quoted_line().fullmatch(line.strip()) is not None
 
@@ -157,6 +157,18 @@ def _statement_start() -> re.Pattern[str]:
     return re.compile(
         r"\s*(?:import|export|from|const|let|var|(?:async )?def|class|(?:async )?function|func|fn|public|private|return"
         r"|package|SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER)\s"
+    )
+
+
+@cache
+def _to_assistants() -> re.Pattern[str]:
+    """The beginning of a line that is written to assistants as such: a user says "you"."""
+    who = r"(?:all |any |the )*(?:ai|llm|coding)?[ -]?(?:assistants?|agents|models|llms|ais)\b"
+    return re.compile(
+        rf"\W*(?:important|note|notice|attention|instructions?|message|reminder|hint)\b[^.\n]{{0,20}}\b(?:for|to) {who}"
+        rf"|\W*(?:attention|dear|hey),? {who}"
+        r"|\W*(?:ignore|forget|disregard) (?:all |any )?(?:of )?(?:the |your )?(?:previous|prior|earlier) instructions",
+        re.IGNORECASE,
     )
 
 

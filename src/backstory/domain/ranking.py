@@ -14,6 +14,7 @@ from functools import lru_cache
 from backstory.domain.doubt import Doubt
 from backstory.domain.ids import ProjectId
 from backstory.domain.memory import Conflicted, Memory, Superseded, Visibility
+from backstory.domain.second_model import joined
 from backstory.domain.small_talk import SMALL_TALK
 from backstory.domain.text import QueryTerm, analyse_query
 from backstory.domain.worth import LEAST_USEFULNESS, usefulness
@@ -117,7 +118,8 @@ class Score:
 
     ``total`` lies in [0, 1]. ``similarity`` is the cosine to the query, None where no vector took part. ``agreement``
     says how well each word of the query has its like in the memory, ``answered`` how well each word of the memory has
-    its like in the query; both are means of cosines, None where the model gave no vectors of words. ``lexical`` is BM25
+    its like in the query; both are means of cosines, None where the model gave no vectors of words. ``second`` is the
+    similarity by a second model on the scale of the first, None where none took part. ``lexical`` is BM25
     divided by its best possible value and ``coverage`` the share of the query's weight in rare words that the memory
     holds; both in [0, 1]. ``ties`` is what circumstances added; ``rarity`` and ``asked`` are those of ``WordMatch``.
     ``question`` tells that the query ends as one. ``undoubted`` is the total that it would have if the memory were
@@ -136,6 +138,12 @@ class Score:
     answered: float | None = None
     question: bool = False
     undoubted: float = 0.0
+    second: float | None = None
+
+    @property
+    def nearest(self) -> float | None:
+        """The similarity by the model to which it is nearer; None where no vector took part."""
+        return self.similarity if self.similarity is None or self.second is None else max(self.similarity, self.second)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +154,7 @@ class Meaning:
     agreement: float | None = None
     answered: float | None = None
     words: int | None = None
+    second: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,15 +287,16 @@ def score_memory(
         agreement=None if meaning is None else meaning.agreement,
         answered=None if meaning is None else meaning.answered,
         question=question,
+        second=None if meaning is None else meaning.second,
     )
 
 
 def match(words: WordMatch, meaning: Meaning | None, policy: RankingPolicy) -> float:
     """What words and meaning say about a memory, whatever else is known of it: a sum of evidence, higher is better.
 
-    With a vector: the cosine of the texts, the agreement of their words for their number, the words themselves as far
-    as they cover the query, and names above others. Without: the words alone, in which a memory that covers everything
-    asked counts high whatever its length.
+    With a vector: the cosine of the texts (of two models, the mean), the agreement of their words for their number, the
+    words themselves as far as they cover the query, and names above others. Without: the words alone, in which a memory
+    that covers everything asked counts high whatever its length.
     """
     wording = 0.5 + 0.5 * words.lexical
     if meaning is None:
@@ -294,7 +304,7 @@ def match(words: WordMatch, meaning: Meaning | None, policy: RankingPolicy) -> f
     agreed = _usual_agreement(meaning.similarity) if meaning.agreement is None else meaning.agreement
     length = math.log(max(meaning.words, FEW_WORDS) / USUAL_WORDS) if meaning.words else 0.0
     return (
-        policy.similarity * max(meaning.similarity, 0.0)
+        policy.similarity * max(joined(meaning.similarity, meaning.second), 0.0)
         + policy.agreement * agreed
         + policy.coverage * words.coverage**3 * wording
         + policy.names * words.named
@@ -325,7 +335,8 @@ def explain(score: Score, doubt: Doubt | None = None) -> tuple[str, ...]:
     reasons = []
     if score.similarity is not None:
         alike = "" if score.agreement is None else f", word by word {score.agreement:.2f}"
-        reasons.append(f"meaning {score.similarity:.2f}{alike}")
+        other = "" if score.second is None else f", by the second model {score.second:.2f}"
+        reasons.append(f"meaning {score.similarity:.2f}{alike}{other}")
     if score.matched:
         reasons.append(f"words {score.coverage:.0%} of the query ({', '.join(score.matched[:6])})")
     checks = () if doubt is None else (f"check: {doubt.reason}",)

@@ -37,7 +37,8 @@ class Sure:
 class Fair:
     """What was asked for by name passes when its meaning is not far, or it holds some of the query's words.
 
-    ``similarity`` is a cosine of all-MiniLM-L6-v2; ``coverage`` a share of the query's weight in rare words.
+    ``similarity`` is a cosine of all-MiniLM-L6-v2, or of a second model on that scale; ``coverage`` a share of the
+    query's weight in rare words.
     """
 
     similarity: float
@@ -119,7 +120,7 @@ def passes(score: Score, threshold: Threshold) -> bool:
         case Sure():
             return score.asked > 0.0 and not _is_far(score) and confidence(score) >= _limit(score, threshold)
         case Fair():
-            by_meaning = score.similarity is not None and score.similarity >= threshold.similarity
+            by_meaning = score.nearest is not None and score.nearest >= threshold.similarity
             return by_meaning or (bool(score.matched) and score.coverage >= threshold.coverage)
         case _:
             assert_never(threshold)

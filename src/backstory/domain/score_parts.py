@@ -13,6 +13,7 @@ from datetime import datetime
 from backstory.domain.ids import ProjectId
 from backstory.domain.memory import Conflicted, Memory, Superseded, Visibility
 from backstory.domain.ranking import EVEN_EVIDENCE, EVIDENCE_STEP, RankingPolicy, Score, freshness
+from backstory.domain.second_model import joined
 from backstory.domain.text import QueryTerm
 from backstory.domain.worth import usefulness
 
@@ -65,12 +66,13 @@ def _of_words_and_meaning(score: Score, terms: Sequence[QueryTerm], policy: Rank
     if score.similarity is None:
         yield Part(name="words", value=matched, detail=f"{held}; the meaning was not compared")
         return
-    similarity = policy.similarity * max(score.similarity, 0.0)
+    similarity = policy.similarity * max(joined(score.similarity, score.second), 0.0)
     coverage = policy.coverage * score.coverage**3 * (0.5 + 0.5 * score.lexical)
     share = _named(score, terms)
     names = policy.names * share
     rest = matched - similarity - coverage - names
-    yield Part(name="meaning", value=similarity, detail=f"similarity {score.similarity:.2f}")
+    other = "" if score.second is None else f", {score.second:.2f} by the second model; the mean counts"
+    yield Part(name="meaning", value=similarity, detail=f"similarity {score.similarity:.2f}{other}")
     if score.agreement is None:
         yield Part(name="agreement", value=rest, detail="taken as usual at this similarity; words were not compared")
     else:

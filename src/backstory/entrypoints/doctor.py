@@ -140,7 +140,14 @@ async def check_store(settings: Settings, folder: Path | None = None) -> list[Ch
         if opened.state == "fail":
             return [opened]
         embedder = await _embedder(app)
-        found = [opened, await _integrity(app), await _writable(app), embedder, *await _vectors(app, embedder)]
+        found = [
+            opened,
+            await _integrity(app),
+            await _writable(app),
+            embedder,
+            *await _vectors(app, embedder),
+            *await _second(app),
+        ]
         return [*found, *await _dreams(app)]
     finally:
         await app.close()
@@ -294,6 +301,23 @@ async def _embedder(app: App) -> Check:
         mend = "`backstory config` shows what is set for the embedder"
         return Check(name=name, state="warn", message=f"recall works by words alone: {error}", mend=mend)
     return Check(name=name, state="ok", message=f"{model.name} embeds ({model.dimension} dimensions)")
+
+
+async def _second(app: App) -> list[Check]:
+    """Whether the second model works, where one is set, and how many memories it has not read yet."""
+    if app.second is None:
+        return []
+    name, mend = "second model", "`backstory embed` adds the vectors"
+    try:
+        model = await app.second.model()
+        await app.second.query("a short text")
+    except BackstoryError as error:
+        return [Check(name=name, state="warn", message=f"recall works without it: {error}")]
+    waiting = len(await app.backend.vectors.unembedded(model=model, limit=MOST_COUNTED + 1))
+    if not waiting:
+        return [Check(name=name, state="ok", message=f"{model.name} embeds, and has every memory")]
+    count = f"more than {MOST_COUNTED:,}" if waiting > MOST_COUNTED else f"{waiting:,}"
+    return [Check(name=name, state="warn", message=f"{model.name} has not read {count} memories yet", mend=mend)]
 
 
 async def _vectors(app: App, embedder: Check) -> list[Check]:

@@ -136,7 +136,9 @@ class FrozenTexts(Protocol):
     """What was put in front of the model. The first text wins, and is replayed byte for byte."""
 
     async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
-        """Keep what goes beside a message. The first one wins: returns what is stored for that message."""
+        """Keep what goes beside a message. The first one wins: returns what is stored for that message.
+
+        One that shows a memory which was forgotten since, or made private or local-only, is kept as empty."""
         ...
 
     async def withdraw_block(self, message: MessageId, *, because: str) -> None:
@@ -160,7 +162,10 @@ class FrozenTexts(Protocol):
         ...
 
     async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:
-        """Keep a session's snapshot. The first one wins until ``thaw_snapshot``: returns what is stored."""
+        """Keep a session's snapshot. The first one wins until ``thaw_snapshot``: returns what is stored.
+
+        One that shows a memory which was forgotten since, or made private or local-only, is not kept, and comes back
+        without its text."""
         ...
 
     async def snapshot(self, session_id: SessionId) -> FrozenSnapshot | None:

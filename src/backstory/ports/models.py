@@ -40,6 +40,30 @@ class Passage:
     words: WordVectors | None = None
 
 
+class SecondEmbedder(Protocol):
+    """Another model's vectors of memories and of what is asked, beside the embedder's; only their cosines are joined.
+
+    Cheap to construct: the model is loaded at the first use. Texts are cleaned and cut as by ``Embedder``. Every call
+    raises ModelUnavailable and ModelOutputInvalid.
+    """
+
+    async def model(self) -> EmbeddingModel:
+        """Name and dimension of the model; never those of the embedder beside it."""
+        ...
+
+    async def passages(self, texts: Sequence[str]) -> list[Vector | None]:
+        """Vectors of texts that are to be found, in order, each of length 1; None for a text without content."""
+        ...
+
+    async def query(self, text: str) -> Vector | None:
+        """The vector of what is looked for. Models that are trained for it read a question otherwise than a passage."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the model. Calling twice is fine."""
+        ...
+
+
 class Embedder(Protocol):
     """Turns texts into vectors of unit length.
 

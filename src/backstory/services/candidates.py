@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -24,13 +24,16 @@ from backstory.domain.ranking import (
     weigh_query,
     weigh_words,
 )
+from backstory.domain.second_model import as_first
 from backstory.domain.selection import Selection, selects
 from backstory.domain.text import analyse_query
 from backstory.errors import ModelError
 from backstory.ports.backend import Backend
 from backstory.ports.index import TextSearch
+from backstory.ports.models import EmbeddingModel, Vector
 from backstory.services.query import Query, Result, Skipped
 from backstory.services.query_reading import ReadQuery
+from backstory.services.second_reading import PART, ReadBySecond
 
 # Asked of each index at the least, and compared word by word: 60 and 40 of them ranked no labelled prompt otherwise.
 _CANDIDATES = 48
@@ -45,7 +48,8 @@ class Found:
 
     ``no_words`` is the match of a memory that holds none of the query's words; ``wanted`` how many each index is asked
     for. ``beyond`` is the most that the similarity of a memory outside the list can be, None where the list has all.
-    ``own`` are memories of the viewer's project that were looked for apart.
+    ``second`` and ``beyond_second`` are the same by a second model, on the scale of the first. ``own`` are memories of
+    the viewer's project that were looked for apart.
     """
 
     wanted: int = _CANDIDATES
@@ -54,9 +58,16 @@ class Found:
     statistics: WordStatistics | None = None
     similarity: dict[MemoryId, float] = field(default_factory=dict)
     beyond: float | None = None
+    second: dict[MemoryId, float] = field(default_factory=dict)
+    beyond_second: float | None = None
     own: set[MemoryId] = field(default_factory=set)
     asked: ReadQuery | None = None
+    asked_second: ReadBySecond | None = None
     skipped: list[Skipped] = field(default_factory=list)
+
+
+Scale = Callable[[float], float]
+"""From a model's cosine to a similarity."""
 
 
 class _Candidate(NamedTuple):
@@ -98,20 +109,37 @@ class CandidateSearch:
     async def search_meaning(self, selection: Selection, found: Found) -> None:
         if found.asked is None:
             return
-        vector, model = found.asked.passage.vector, found.asked.model
-        search = partial(self._backend.vectors.search_vectors, vector, model=model)
+        asked, second = found.asked, found.asked_second
         try:
-            hits = await search(selection, limit=found.wanted)
-            found.similarity = {hit.id: hit.similarity for hit in hits}
-            if len(hits) < found.wanted:
-                return
-            found.beyond = hits[-1].similarity
-            if self._may_crowd([self._policy.similarity * hit.similarity for hit in hits], selection):
-                reserved = await search(_of_project(selection), limit=_RESERVED)
-                found.similarity |= {hit.id: hit.similarity for hit in reserved}
-                found.own |= {hit.id for hit in reserved}
+            found.similarity, found.beyond = await self._nearest(asked.passage.vector, asked.model, selection, found)
         except ModelError as error:
             found.skipped.append(Skipped(part="meaning", reason=str(error)))
+            return
+        if second is None:
+            return
+        try:
+            found.second, found.beyond_second = await self._nearest(
+                second.vector, second.model, selection, found, on_scale=as_first
+            )
+        except ModelError as error:
+            found.skipped.append(Skipped(part=PART, reason=str(error)))
+
+    async def _nearest(
+        self, vector: Vector, model: EmbeddingModel, selection: Selection, found: Found, *, on_scale: Scale = float
+    ) -> tuple[dict[MemoryId, float], float | None]:
+        """The nearest memories by one model, and the most that the similarity of any other can be, None where there are
+        no others; those of the project that were looked for apart are noted as ``own``."""
+        search = partial(self._backend.vectors.search_vectors, vector, model=model)
+        hits = await search(selection, limit=found.wanted)
+        near = {hit.id: on_scale(hit.similarity) for hit in hits}
+        if len(hits) < found.wanted:
+            return near, None
+        beyond = on_scale(hits[-1].similarity)
+        if self._may_crowd([self._policy.similarity * similarity for similarity in near.values()], selection):
+            reserved = await search(_of_project(selection), limit=_RESERVED)
+            near |= {hit.id: on_scale(hit.similarity) for hit in reserved}
+            found.own |= {hit.id for hit in reserved}
+        return near, beyond
 
     def _may_crowd(self, evidence: Sequence[float], selection: Selection) -> bool:
         """Whether a memory of the project may stand behind the end of a full list and yet be best, since it is the
@@ -175,6 +203,7 @@ class CandidateSearch:
                     agreement=agreement(agreed.nearest, weights),
                     answered=agreed.answered,
                     words=agreed.words,
+                    second=candidate.meaning.second,
                 )
                 candidates[position] = _candidate(candidate.id, candidate.words, meaning, self._policy)
         return sorted(candidates, key=_by_evidence, reverse=True)
@@ -183,11 +212,12 @@ class CandidateSearch:
 def _candidates(found: Found, policy: RankingPolicy) -> list[_Candidate]:
     """All that the indexes found, the best matches first as far as can be told without comparing words."""
     # with a full list of neighbours, a memory outside it is at most as near as the last one; with a short list, it has
-    # no vector yet and is judged by its words
+    # no vector yet and is judged by its words, or by the first model alone
     candidates = []
-    for memory_id in dict.fromkeys([*found.words, *found.similarity]):
+    for memory_id in dict.fromkeys([*found.words, *found.similarity, *found.second]):
         similarity = found.similarity.get(memory_id, found.beyond)
-        meaning = None if similarity is None else Meaning(similarity=similarity)
+        second = found.second.get(memory_id, found.beyond_second)
+        meaning = None if similarity is None else Meaning(similarity=similarity, second=second)
         candidates.append(_candidate(memory_id, found.words.get(memory_id, found.no_words), meaning, policy))
     return sorted(candidates, key=_by_evidence, reverse=True)
 

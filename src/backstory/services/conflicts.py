@@ -170,6 +170,8 @@ class Conflicts:
                 _check_may_decide(others, author)
                 _keep(memory, others, plan, author=author, now=now)
             case KeepBoth():
+                if others:  # a guess that stands beside the user's word is no longer questioned by it
+                    _check_may_decide([memory, *others], author)
                 for each in (memory, *others):
                     plan.name(each, replace(resolved(each), times=replace(each.times, confirmed=now)))
             case SayInstead():

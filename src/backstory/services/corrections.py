@@ -36,18 +36,23 @@ class Corrections:
         self._clock = clock
 
     async def outdated(self, passages: Sequence[EvidencePassage], viewer: Viewer) -> Mapping[PassageNumber, Correction]:
-        """The passages that say what was corrected, as far as the viewer may know. Cost: one selection, and one search
-        of the text index for each passage."""
+        """The passages that say what was corrected, as far as the viewer may know. Cost: one selection, one search of
+        the text index for each passage, and some µs for each of both: 0.5 s for 20 passages and 2,000 superseded."""
         if not passages:
             return {}
         found: dict[PassageNumber, Correction] = {}
         superseded = await self._superseded(viewer)
+        former: dict[MemoryId, Sequence[Correction]] = {}
         for passage in passages:
-            for correction in [*superseded, *await self._reworded(passage, viewer)]:
-                if is_outdated(passage, correction) and (correction.surely or await self._was_decided(correction.was)):
+            for correction in [*superseded, *await self._reworded(passage, viewer, former)]:
+                if is_outdated(passage, correction) and await self._is_one(correction):
                     found[passage.number] = correction
                     break
         return found
+
+    async def _is_one(self, correction: Correction) -> bool:
+        """Whether anything was corrected, and by somebody's decision."""
+        return correction.is_one and (correction.surely or await self._was_decided(correction.was))
 
     async def _superseded(self, viewer: Viewer) -> list[Correction]:
         selection = Selection(viewer=viewer, now=self._clock.now(), states=frozenset({"superseded"}))
@@ -61,7 +66,7 @@ class Corrections:
                 continue  # a file that says something was replaced corrects nothing that was said here
             shown = now if now is not None and visible(now, viewer) else None
             found.append(Correction(was=memory, now=shown, at=memory.status.since))
-        return [correction for correction in found if correction.is_one]
+        return found
 
     async def _heirs(self, memories: Sequence[Memory]) -> Mapping[MemoryId, Memory]:
         """For the id of each successor, what holds in the end; left out where that was forgotten."""
@@ -76,8 +81,11 @@ class Corrections:
                 break
         return {memory: heir for memory in known if (heir := _end_of(memory, known)) is not None}
 
-    async def _reworded(self, passage: EvidencePassage, viewer: Viewer) -> list[Correction]:
-        """What current memories said before somebody put them into other words, of those that share the passage's."""
+    async def _reworded(
+        self, passage: EvidencePassage, viewer: Viewer, former: dict[MemoryId, Sequence[Correction]]
+    ) -> list[Correction]:
+        """What current memories said before somebody put them into other words, of those that share the passage's.
+        ``former`` are those looked at already."""
         if self._text is None:
             return []
         terms = [term.token for term in analyse_query(passage.text) if term.weight == 1.0]
@@ -86,8 +94,10 @@ class Corrections:
         hits = (await self._text.search_text(telling, selection, limit=_CANDIDATES)).hits
         found: list[Correction] = []
         for memory in (await self._store.get([hit.id for hit in hits])).values():
-            if memory.times.updated > memory.times.learned:
-                found += await self._former(memory, viewer)
+            if memory.id not in former:
+                reworded = memory.times.updated > memory.times.learned
+                former[memory.id] = await self._former(memory, viewer) if reworded else []
+            found += former[memory.id]
         return found
 
     async def _former(self, memory: Memory, viewer: Viewer) -> list[Correction]:
@@ -96,7 +106,7 @@ class Corrections:
             was = _before(change, memory.id)
             if change.action is Action.UPDATE and was is not None and visible(was, viewer):
                 found.append(Correction(was=replace(was, provenance=memory.provenance), now=memory, at=change.at))
-        return [each for each in found if each.was.content != memory.content and each.is_one]
+        return [each for each in found if each.was.content != memory.content]
 
     async def _was_decided(self, memory: Memory) -> bool:
         """Whether somebody replaced a memory; what was merged with its like is as true as before."""

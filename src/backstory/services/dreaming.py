@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 
-from backstory.domain.conversation import Message
 from backstory.domain.digest import Lease
 from backstory.domain.dream_state import DreamState
 from backstory.domain.dreaming import Stretch, next_stretch
@@ -45,7 +44,7 @@ GIVE_UP_AFTER = 10
 _GIVE_BACK_WITHIN_S = 0.5
 _TRIES = 5  # of a small write that others may overtake, and of a plan whose memories changed meanwhile
 _PAGE = 200
-_LOOKED_AT = 50  # latest sessions of a project, among which a start looks for what nobody noted
+_LOOKED_AT = 50  # latest sessions of a project, among which a start looks for what is due and for what nobody noted
 MISSED_AFTER = timedelta(minutes=1)
 """How long a session must be still that nobody noted: whoever is in the middle of a turn will note it at its end."""
 _GLANCE = 20  # messages that tell whether there is anything
@@ -201,8 +200,9 @@ class Dreaming:
     async def left_undone(
         self, project: ProjectId, *, limit: int, within: timedelta, by_person: bool = False
     ) -> Sequence[tuple[SessionId, datetime]]:
-        """Sessions of a project with something to distil, and when their turn is, at most ``within`` from now, or
-        ``MISSED_AFTER``: those that are due first, then those that nobody noted, the latest first, at most ``limit``.
+        """Sessions of a project with something to distil, and when their turn is, at most ``within`` from now, or as
+        long as the lease of a process that died may last, or a pause, or ``MISSED_AFTER``: those that are due first,
+        then those that nobody noted, the latest first, at most ``limit``.
 
         Unless a person asks, sessions that failed too often are left out, and so are those that nobody noted for longer
         than ``LOOKS_BACK``.
@@ -211,9 +211,10 @@ class Dreaming:
             return []
         now = self._clock.now()
         found: dict[SessionId, datetime] = {}
-        for session in await self._dreams.due(now=now + within, limit=limit, project=project):
+        horizon = now + max(within, self._lease, PAUSES[-1])
+        for session in await self._dreams.due(now=horizon, limit=max(limit, _LOOKED_AT), project=project):
             state = await self._dreams.state(session)
-            if state is not None and (by_person or state.attempts < GIVE_UP_AFTER):
+            if len(found) < limit and state is not None and (by_person or state.attempts < GIVE_UP_AFTER):
                 found[session] = _free_at(state, now)
         for known in await self._archive.sessions(limit=limit if by_person else _LOOKED_AT, project=project):
             if len(found) >= limit:

@@ -18,7 +18,7 @@ from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.domain.utterance import utterances
-from backstory.ports.conversation import Archive
+from backstory.ports.conversation import ConversationStore
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
 from backstory.services.conversation import Aside, at_once
@@ -52,7 +52,7 @@ class Distilling:
     def __init__(
         self,
         memories: MemoryStore,
-        archive: Archive,
+        archive: ConversationStore,
         questions: Questions,
         repercussions: Repercussions,
         *,
@@ -99,6 +99,7 @@ class Distilling:
         self, subject: Subject, proposed: Proposed, repeated: frozenset[str], beside: Sequence[Memory]
     ) -> Distilled:
         memories = [*await self._known(subject.session, subject.project), *beside]
+        offered = await self._offered(subject)
         desk = Desk(
             project=subject.project,
             session=subject.session,
@@ -106,6 +107,7 @@ class Distilling:
             made_by=proposed.made_by,
             limits=self._limits,
             new_id=self._ids.new_id,
+            offered=offered,
         )
 
         def decide() -> Plan:
@@ -141,6 +143,14 @@ class Distilling:
         )
         found = await self._memories.select(selection, limit=MAX_KNOWN)
         return [one for one in found if one.visibility is not Visibility.SESSION or one.session == session]
+
+    async def _offered(self, subject: Subject) -> tuple[Memory, ...]:
+        """The memories that stood beside the messages of a stretch, or in the session's snapshot."""
+        blocks = await self._archive.blocks([message.id for message in subject.stretch.messages])
+        snapshot = await self._archive.snapshot(subject.session)
+        ids = dict.fromkeys(item.memory for block in blocks.values() for item in block.shown)
+        ids |= dict.fromkeys(() if snapshot is None else snapshot.shown)
+        return tuple((await self._memories.get(list(ids))).values())
 
     async def _before(self, stretch: Stretch, session: SessionId) -> list[Message]:
         ids = await self._archive.message_ids(session)

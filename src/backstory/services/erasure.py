@@ -11,7 +11,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from backstory.domain.erasure import ERASED, ERASED_REASON, MIN_ASKED_CHARS, Rewrite, asked_eraser_of, eraser_of
+from backstory.domain.erasure import (
+    ERASED,
+    ERASED_REASON,
+    MIN_ASKED_CHARS,
+    Rewrite,
+    asked_eraser_of,
+    eraser_of,
+    is_erased,
+    size,
+)
 from backstory.domain.history import Author
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Deleted, Memory
@@ -214,11 +223,6 @@ def eraser_in(backend: Backend) -> Eraser:
     return backend.eraser
 
 
-def is_erased(memory: Memory) -> bool:
-    """Whether nothing is left of a memory but that there was one."""
-    return memory.content == ERASED and isinstance(memory.status, Deleted) and memory.status.reason == ERASED_REASON
-
-
 def what_remains(cleaned: Cleaned) -> tuple[str, ...]:
     """Where it may still be after a cleaning, in sentences; copies by name."""
     copies = tuple(f"the copy {copy}; `--backups` removes it" for copy in cleaned.copies)
@@ -246,14 +250,13 @@ def around(before: str, after: str) -> str:
 def _settled(receipt: Receipt, cleaned: Cleaned) -> Receipt:
     """A receipt after another cleaning. Where that is finished, what a search had found before it is no news any more,
     and nobody knows what to search for again."""
-    is_outdated = cleaned.finished and bool(own_traces(receipt))
     last = ELSEWHERE[-1]
     after = receipt.remains.index(last) + 1 if last in receipt.remains else len(receipt.remains)
     return replace(
         receipt,
         finished=cleaned.finished,
         remains=(*what_remains(cleaned), *receipt.remains[after:]),
-        traces=None if is_outdated else receipt.traces,
+        traces=None if cleaned.finished and receipt.traces else receipt.traces,
     )
 
 
@@ -277,11 +280,10 @@ def _rewrite(texts: Sequence[str], asked: str | None) -> Rewrite:
 
 
 def _checked(text: str) -> str:
-    size = len(text.strip())
-    if size < MIN_ASKED_CHARS:
+    if size(text) < MIN_ASKED_CHARS:
         raise InputError(
-            f"the text has {size} characters; it would be taken out wherever it stands, so at least {MIN_ASKED_CHARS} "
-            "are needed",
+            f"the text has {size(text)} characters, without stops at its end; it would be taken out wherever it "
+            f"stands, so at least {MIN_ASKED_CHARS} are needed",
             field="text",
         )
     if text.strip().casefold() in ERASED:

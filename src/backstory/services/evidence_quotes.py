@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backstory.domain.context_block import said_block
-from backstory.domain.conversation import Role
 from backstory.domain.evidence_offer import OfferedPassage, repeats
 from backstory.domain.evidence_passages import EvidencePassage
 from backstory.domain.grounding import ground
@@ -27,7 +26,7 @@ from backstory.services.evidence import EvidenceRecall
 _MOST_WITHHELD = 1000
 """Of each kind that a quote is held against; where there are more, nothing is quoted."""
 _BACKGROUND = 100
-"""Messages up to an assistant's that are read for what it repeats: some 10 ms, within a prompt's time."""
+"""Messages up to a passage's that are read for what it repeats: up to 50 ms where tools answered at length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +83,10 @@ class EvidenceQuotes:
     async def _is_own(self, passage: EvidencePassage) -> bool:
         """Whether who said it said it of themselves. What a user pasted, or an assistant repeats of what a tool, a file
         or a page told, is outside text, whoever's message holds it."""
-        if passage.role is Role.USER:
-            messages = await self._archive.find_messages([passage.message])
-        else:
-            ids = await self._archive.message_ids(passage.session)
-            end = ids.index(passage.message) + 1 if passage.message in ids else 0
-            start = max(0, end - _BACKGROUND)
-            messages = await self._archive.messages(passage.session, limit=end - start, offset=start) if end else []
+        ids = await self._archive.message_ids(passage.session)
+        end = ids.index(passage.message) + 1 if passage.message in ids else 0
+        start = max(0, end - _BACKGROUND)
+        messages = await self._archive.messages(passage.session, limit=end - start, offset=start) if end else []
         return is_injectable(ground(passage.text, utterances(messages)).origin)
 
     async def _not_withheld(self, passages: Sequence[OfferedPassage], viewer: Viewer) -> list[OfferedPassage]:

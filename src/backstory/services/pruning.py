@@ -35,14 +35,14 @@ class Pruning:
     async def plan(self, viewer: Viewer) -> list[Removal]:
         """What ``prune`` would remove now, least worth first.
 
-        What a person reworded, said again, decided for or brought back (from an earlier pruning, say) stays. Cost:
-        reads every memory in sight, and the changes to those that would go.
+        What a person reworded, said again, decided for or brought back (from an earlier pruning, say) stays, and what
+        the viewer may not change. Cost: reads every memory in sight, and the changes to those that would go.
         """
-        viewer = replace(viewer, audience=Audience.PERSON, all_projects=False)
-        memories = [memory for memory in await self._in_sight(viewer) if may_change(memory, viewer)]
+        person = replace(viewer, audience=Audience.PERSON, all_projects=False)
+        memories = [memory for memory in await self._in_sight(person) if may_change(memory, person)]
         now = self._clock.now()
         decided = _Decisions(self._store)
-        kept: set[MemoryId] = set()
+        kept = {memory.id for memory in memories if not may_change(memory, viewer)}
         while True:
             removals = to_prune(memories, now=now, policy=self._policy, kept=kept)
             held = {removal.memory.id for removal in removals if await decided.keep(removal.memory)}

@@ -15,13 +15,14 @@ from backstory.domain.relevance import Fair, judge
 from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection
 from backstory.errors import InputError, StoreError
 from backstory.ports.backend import Backend
-from backstory.ports.models import Embedder
+from backstory.ports.models import Embedder, SecondEmbedder
 from backstory.ports.store import Use
 from backstory.ports.system import Aside, Clock
 from backstory.services.candidates import CandidateSearch, Found, nothing_found_yet
 from backstory.services.collapsing import collapse_results
 from backstory.services.query import MAX_LIMIT, MAX_QUERY_CHARS, Query, Recalled, Result, Skipped
 from backstory.services.query_reading import QueryReader
+from backstory.services.second_reading import SecondReader
 
 if TYPE_CHECKING:
     from backstory.domain.doubt import Doubt
@@ -47,14 +48,17 @@ class Recall:
         no_embedder: str,
         aside: Aside | None = None,
         reranker: Reranker | None = None,
+        second: SecondEmbedder | None = None,
     ) -> None:
         """``no_embedder`` says why there is no embedder, for answers that had to do without one. ``aside`` runs a
-        search's work of many small reads as one; left out, each read waits for itself."""
+        search's work of many small reads as one; left out, each read waits for itself. ``second`` joins in where the
+        embedder read the query and time is left."""
         self._memories = backend.memories
         self._doubts = backend.doubts
         self._policy = policy
         self._search = CandidateSearch(backend, policy)
         self._reader = QueryReader(backend.vectors, embedder, no_embedder=no_embedder)
+        self._second_reader = SecondReader(backend.vectors, second)
         self._clock = clock
         self._aside = aside or _in_place
         self._reranker = reranker
@@ -145,11 +149,19 @@ class Recall:
     async def _read(self, text: str, query: Query, found: Found) -> None:
         if query.lexical_only:
             return
+        started = time.monotonic()
         read = await self._reader.read(text, within_s=query.embed_within_s)
         if isinstance(read, Skipped):
             found.skipped.append(read)
-        else:
+        elif read is not None:
             found.asked = read
+            wait = query.embed_within_s
+            left = None if wait is None else max(0.0, wait - (time.monotonic() - started))
+            also = await self._second_reader.read(text, within_s=left)
+            if isinstance(also, Skipped):
+                found.skipped.append(also)
+            else:
+                found.asked_second = also
 
     async def _answer(self, query: Query, selection: Selection, found: Found) -> tuple[Sequence[Result], Recalled]:
         """Everything that follows once the words were searched and the query was read: all matches, and the answer."""

@@ -280,4 +280,4 @@ class Remember:
 def told(against: Contradicted) -> str:
     """A contradiction in a sentence, for whoever made the statement."""
     n = against.memory.n
-    return f"it disagrees with #{n}: {against.words.told}; `backstory resolve {n}` settles it"
+    return f"it disagrees with #{n}: {against.words.told}; `backstory conflicts` tells how to settle it"

@@ -5,6 +5,7 @@ Everything found here goes into the same change, so that it is done, and taken b
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,10 +15,12 @@ from backstory.domain.contradiction import Disagreement, contradicts, flagged, m
 from backstory.domain.history import Action, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Active, Conflicted, Memory
+from backstory.domain.provenance import trust
 from backstory.domain.restatement import for_same_readers, is_current
 from backstory.domain.scope import Viewer, may_change
 from backstory.domain.selection import CURRENT, Selection
 from backstory.domain.text import analyse_query
+from backstory.errors import StoreError
 from backstory.ports.index import TextIndex
 from backstory.ports.store import MemoryStore
 
@@ -28,6 +31,8 @@ _LONGEST_CHARS = 600  # what is longer is no single statement
 _MOST_FOUND = 3
 _MOST_AFFECTED = 1000
 _CHANGES_SEARCHED = 50
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +72,12 @@ class Repercussions:
         )
 
     async def contradicted(self, memory: Memory, plan: ChangePlan, *, now: datetime) -> list[Contradicted]:
-        """The current memories for the same readers that a statement contradicts, surest candidates first, at most 3.
+        """The current memories for the same readers that a statement contradicts, at most 3: the most trusted first, of
+        these the surest candidates.
 
         Pairs that somebody decided to keep both of are left out. Best effort: looks at ``CANDIDATES`` memories that
-        share its words. Cost: one search of the text index, about 1 ms at 10,000 memories.
+        share its words, and finds none where the text index fails. Cost: one search of it, about 1 ms at 10,000
+        memories.
         """
         found: list[Contradicted] = []
         for candidate in await self._candidates(memory, now):
@@ -81,9 +88,8 @@ class Repercussions:
             if words is None or (memory.revision and await self.kept_both(memory, candidate)):
                 continue
             found.append(Contradicted(memory=candidate, words=words))
-            if len(found) == _MOST_FOUND:
-                break
-        return found
+        found.sort(key=lambda each: trust(each.memory.origin), reverse=True)  # flags name one: the weightiest
+        return found[:_MOST_FOUND]
 
     async def oppose(self, memory: Memory, plan: ChangePlan, *, viewer: Viewer, now: datetime) -> list[Contradicted]:
         """Flag a statement of the plan and what it contradicts; returns that, with words seen from the statement.
@@ -117,13 +123,17 @@ class Repercussions:
             return []
         words = [term.token for term in analyse_query(memory.content) if term.weight == 1.0]
         telling = sorted((word for word in words if word.isalpha()), key=len, reverse=True)[:_WORDS]
-        found = await self._text.search_text(telling, for_same_readers(memory, now), limit=CANDIDATES)
+        try:
+            found = await self._text.search_text(telling, for_same_readers(memory, now), limit=CANDIDATES)
+        except StoreError as error:  # whether it can be kept, keeping it will show
+            log.warning("event=not_compared memory=%s reason=%s", memory.id, error)
+            return []
         known = await self._store.get([hit.id for hit in found.hits])
         return [known[hit.id] for hit in found.hits if hit.id in known and hit.id != memory.id]
 
     async def _settle(self, gone: Gone, plan: ChangePlan, viewer: Viewer, now: datetime) -> None:
-        """Believe again what stood against a memory that goes, unless another stands against it still, or what takes
-        its place says the same."""
+        """Believe again what stood against a memory that goes, unless it contradicts another still, or what takes its
+        place says the same."""
         for other in await self._against(gone.memory.id, viewer, now):
             planned = plan.planned(other)
             if not isinstance(planned.status, Conflicted) or planned.status.against != gone.memory.id:
@@ -131,12 +141,22 @@ class Repercussions:
             if gone.holds and gone.by is not None and gone.by != other.id:
                 plan.plan(other, replace(planned, status=replace(planned.status, against=gone.by)))
                 continue
-            freed = resolved(planned)
-            for rival in await self._against(other.id, viewer, now):
-                words = contradicts(freed, plan.planned(rival)) if is_current(plan.planned(rival), now) else None
-                if words is not None:
-                    freed = flagged(freed, evidence=words.told, against=rival.id, now=now)
-            plan.plan(other, freed)
+            plan.plan(other, await self._freed(resolved(planned), gone, plan, viewer, now))
+
+    async def _freed(self, memory: Memory, gone: Gone, plan: ChangePlan, viewer: Viewer, now: datetime) -> Memory:
+        """A memory whose conflict has ended, or flagged against another that it contradicts: what named it, what took
+        the place of what is gone, or what is found."""
+        successor = None if gone.by is None else plan.named(gone.by)
+        rivals = [*await self._against(memory.id, viewer, now), *([] if successor is None else [successor])]
+        for rival in map(plan.planned, rivals):
+            words = contradicts(memory, rival) if is_current(rival, now) else None
+            if words is not None:
+                memory = flagged(memory, evidence=words.told, against=rival.id, now=now)
+        if isinstance(memory.status, Active):
+            for each in await self.contradicted(memory, plan, now=now):
+                if may_question(each.memory.origin, memory):
+                    memory = flagged(memory, evidence=each.words.told, against=each.memory.id, now=now)
+        return memory
 
     async def _against(self, memory: MemoryId, viewer: Viewer, now: datetime) -> list[Memory]:
         selection = Selection(viewer=_here(viewer), now=now, states=CURRENT | {"expired"}, against=memory)

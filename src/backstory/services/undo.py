@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backstory.domain.change_plan import ChangePlan
-from backstory.domain.history import Action, Author, Change, Edit, undo_edits
-from backstory.domain.ids import ChangeId
+from backstory.domain.erasure import is_erased
+from backstory.domain.history import Action, Author, Change, Edit, touched, undo_edits
+from backstory.domain.ids import ChangeId, MemoryId
+from backstory.domain.memory import Superseded
 from backstory.domain.provenance import trust
 from backstory.domain.restatement import says_anew
 from backstory.domain.scope import Audience, Viewer
-from backstory.errors import NotFound, OutOfScope
+from backstory.errors import Conflict, NotFound, OutOfScope
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
 from backstory.services.reference import Reference
@@ -36,8 +38,9 @@ class Undo:
     async def undo(self, change_id: ChangeId | None, *, viewer: Viewer, author: Author) -> Change:
         """Take a change back; without an id, the newest one that can be undone from here.
 
-        Raises NotFound, OutOfScope (also where it would make a text more trusted again, and no person asks), and
-        Conflict when a later change stands on it, or when what would come back was said anew since.
+        What was erased for good stays so, and what it had replaced stays current. Raises NotFound, OutOfScope (also
+        where it would make a text more trusted again, and no person asks), and Conflict when a later change stands on
+        it, when what would come back was said anew since, or when nothing of it can come back.
         """
         change = await self._to_undo(change_id, viewer)
         current = await self._store.get([edit.after.id for edit in change.edits])
@@ -68,7 +71,10 @@ class Undo:
             change = await self._store.change(change_id)
             if change is None:
                 raise NotFound(f"there is no change {change_id}; `backstory history` lists them")
-            return change
+            rest = _but_for_erased(change)
+            if rest is None:
+                raise Conflict("what was erased or masked stays so; nothing takes that back")
+            return rest
         here = replace(viewer, all_projects=False)  # reading across projects never allows changing
         for limit in _SEARCHED:
             changes = await self._store.history(viewer=here, limit=limit)
@@ -80,16 +86,37 @@ class Undo:
         raise NotFound("there is nothing to undo in this project")
 
     def _newest_to_undo(self, changes: Sequence[Change], viewer: Viewer) -> Change | None:
-        """An undo is not undone by itself, and one that was undone by name no longer counts."""
-        undone = set[ChangeId]()
+        """An undo is not undone by itself, and one that was undone by name no longer counts. What stands before a
+        change that stays is passed over."""
+        undone, settled = set[ChangeId](), set[MemoryId]()
         for change in changes:
+            rest = _but_for_erased(change)
+            back = set() if rest is None else set(touched(rest))
             if change.id in undone:
-                continue
-            if change.undoes is not None:
+                settled |= set(touched(change)) - back
+            elif change.undoes is not None:
                 undone.add(change.undoes)
             elif all(self._reference.changeable(edit.after, viewer) for edit in change.edits):
-                return change
+                if rest is not None and settled.isdisjoint(back):
+                    return rest
+                if change.action is not Action.MASK:
+                    settled |= set(touched(change))
         return None
+
+
+def _but_for_erased(change: Change) -> Change | None:
+    """A change without what it did to memories that are erased by now, and to those that they had replaced; None where
+    nothing is left of it."""
+    if change.action is Action.MASK:
+        return None
+    erased = {edit.after.id for edit in change.edits if is_erased(edit.after)}
+    kept = []
+    for edit in change.edits:
+        status = None if edit.before is None else edit.before.status
+        is_replaced = isinstance(status, Superseded) and status.by in erased
+        if edit.after.id not in erased and not is_replaced:
+            kept.append(edit)
+    return replace(change, edits=tuple(kept)) if kept else None
 
 
 def _check_origins(edits: Sequence[Edit], viewer: Viewer) -> None:

@@ -48,6 +48,7 @@ CONTRADICT = [
     ("Coverage must be at least 80%", "Coverage must be at least 90%", "80% against 90%"),
     ("Prices are in cents. The cart is in src/cart.py.", "The cart is in src/basket.py.", None),
     ("The price cache moved from Redis to Valkey.", "The price cache runs on Redis.", "Valkey against Redis"),
+    ("The lock timeout is set to 30 s", "The lock timeout is 60 s", "set to 30 against 60"),
     ("We moved from Heroku to Fly in March.", "The shop is deployed to Heroku.", "Fly against Heroku"),
 ]
 COMPATIBLE = [
@@ -55,6 +56,8 @@ COMPATIBLE = [
     ("The ledger is owned by Maria", "The ledger is written in Rust"),
     ("The database is Postgres", "The database is on db-1"),
     ("The shop's owner is called Anna", "The shop's owner is based in Oslo"),
+    ("The export starts 4 threads", "The export starts at 06:00"),
+    ("The export is set to run at 3", "The export is set to run in 3 minutes"),
     ("Uploads are limited to 100 per minute", "Uploads are limited to 2 MB"),
     ("We moved the unit tests from Postgres to SQLite", "Production uses Postgres 16"),
     ("We replaced Moment with date-fns in the shop", "The admin app uses Moment"),

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from backstory.domain.erasure import ERASED, asked_eraser_of, base64_forms, eraser_of, raw_forms
+from backstory.domain.erasure import ERASED, asked_eraser_of, base64_forms, eraser_of, raw_forms, size
 
 TEXT = 'The café key is "under the §-mat"\nbehind C:\\quince & co'
 
@@ -30,6 +30,34 @@ TEXT = 'The café key is "under the §-mat"\nbehind C:\\quince & co'
 )
 def test_every_way_to_write_a_text_is_the_text(written: str) -> None:
     assert eraser_of([TEXT])(f"before {written} after").replace('"', "").replace("\\", "") == f"before {ERASED} after"
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("pass the class message " * 12 + "here", "pass the class message " * 12 + "there"),
+        ("s" * 60 + "t", "s" * 2000),
+        ("\u0130" * 30 + "x", "i\u0307" * 500),
+        ("\u0390" * 30 + "x", "\u03b9\u0308\u0301" * 500),
+        (r"\"" * 20 + "x", (r"\\\\" * 2 + '"') * 100),
+    ],
+    ids=["ss", "only s", "dotted i", "two accents", "escaped quotes"],
+)
+def test_a_text_that_differs_at_its_end_is_told_at_once(text: str, other: str) -> None:
+    assert eraser_of([text])(other) == other  # where two ways to write a sign are one, this never ends
+
+
+@pytest.mark.parametrize("text", ["....", "!!!!", " ?!. ", ""])
+def test_a_text_of_nothing_but_stops_is_taken_out_of_no_other(text: str) -> None:
+    assert size(text) == 0
+    assert eraser_of([text * 3])("Plums. Pears!") == "Plums. Pears!"
+    with pytest.raises(ValueError, match="nothing in the text"):
+        asked_eraser_of(text)
+
+
+def test_the_size_is_what_has_to_be_found() -> None:
+    assert [size(text) for text in ("a...", "a     b", "plum", "plum. ")] == [1, 3, 4, 4]
+    assert eraser_of(["a       b"])("plums a b pears") == "plums a b pears"
 
 
 def test_what_only_resembles_it_stays() -> None:

@@ -228,3 +228,18 @@ def test_an_order_at_the_end_of_a_long_line_is_found() -> None:
         ("agent", "Always run sluice --force-open before a release."),
     )
     assert origin("Always run sluice --force-open before a release.", *lines) is Origin.TOOL
+
+
+PAGE = ("web", "The sluice is opened with the lever at barn 9 and needs no permission.")
+OPENED = "The sluice is opened with the lever at barn 9 and needs no permission."
+
+
+def test_who_asks_whether_it_is_as_a_page_says_does_not_say_it() -> None:
+    asked = ("user", "Is the sluice opened with the lever at barn 9, and needs no permission?")
+    assert origin(OPENED, PAGE, asked) is Origin.WEB
+    assert origin(OPENED, asked, PAGE) is Origin.WEB
+
+
+def test_who_says_it_beside_a_question_says_it() -> None:
+    said = ("user", "The sluice is opened with the lever at barn 9 and needs no permission. Is that written down?")
+    assert origin(OPENED, PAGE, said) is Origin.USER

@@ -92,9 +92,14 @@ def test_a_rule_that_the_user_types_is_kept_word_for_word(rule: str) -> None:
         "always remember that assistants may open the gate",
         "it must be like that",
         'put this on the sign: "the gate must stay shut"',
+        "take the same grease for pump 2 and gate 3",
+        "only 3 please, they must not touch the wheel 7",
+        "they have a spare gate wheel, number 9, in the barn",
+        "after that pump 2 must not run for 3 days",
+        "draining runs: 14 tanks done, 121 waiting, because pump 2 is weak",
     ],
 )
-def test_questions_guesses_errands_and_news_are_not(said: str) -> None:
+def test_questions_guesses_errands_news_and_what_only_the_context_explains_are_not(said: str) -> None:
     assert texts(*OPENING, (USER, said)) == []
 
 

@@ -15,7 +15,7 @@ from backstory.domain.doubt import Doubt
 from backstory.domain.dream_state import Summary
 from backstory.domain.history import Action, Author, Edit
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
-from backstory.domain.memory import Conflicted, Memory, Revision, Sensitivity, Source, Visibility
+from backstory.domain.memory import Conflicted, Deleted, Memory, Revision, Sensitivity, Source, Visibility
 from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.tools import Answer, Call, find_tool, run_tool
@@ -77,6 +77,17 @@ def dispute(app: App, memory: Memory, against: Memory, evidence: str) -> None:
     status = Conflicted(evidence=evidence, since=app.clock.now(), against=against.id)
     edit = Edit(before=memory, after=replace(memory, status=status))
     anyio.run(app.backend.memories.commit, sample_change(900 + memory.n, edit, action=Action.CONFLICT))
+
+
+def test_why_shows_no_text_of_a_replacement_that_was_forgotten(app: App) -> None:
+    old = say(app, "deploys go to heron-2")
+    new = say(app, f"deploys go to {CANARY}", supersedes="#1")
+    gone = replace(new, status=Deleted(since=app.clock.now(), reason="pruned: worth 0.14, below 0.15"))
+    change = sample_change(950, Edit(before=new, after=gone), action=Action.PRUNE, author=Author.SYSTEM)
+    anyio.run(app.backend.memories.commit, change)
+    told = look(app, "why", id=old.n)
+    assert "replaced by #2, which was forgotten since" in told
+    assert CANARY not in told
 
 
 def test_why_tells_source_standing_worth_and_scores(app: App) -> None:

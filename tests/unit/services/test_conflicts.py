@@ -23,18 +23,29 @@ from backstory.domain.memory import (
     supersede,
 )
 from backstory.domain.provenance import Origin, Provenance
-from backstory.errors import Conflict, InputError, NotFound, OutOfScope
+from backstory.domain.selection import Selection
+from backstory.errors import Conflict, InputError, NotFound, OutOfScope, StoreUnavailable
+from backstory.ports.index import TextSearch
 from backstory.services.conflicts import Conflicts, KeepBoth, KeepThis, SayInstead, Settled, Settlement
 from backstory.services.repercussions import Repercussions
 from backstory.testing.fakes import ORCHARD, START, sample_change
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from backstory.domain.history import Change
     from backstory.domain.memory import Memory
     from tests.unit.services.conftest import Shop
 
 HOUR = timedelta(hours=1)
 OLD, NEW = "The metrics port is 8080.", "The metrics port is 9090."
+
+
+class UnreadableIndex:
+    """A text index that cannot be searched."""
+
+    async def search_text(self, tokens: Sequence[str], selection: Selection, *, limit: int) -> TextSearch:
+        raise StoreUnavailable("the index cannot be read")
 
 
 def conflicts(shop: Shop) -> Conflicts:
@@ -75,7 +86,7 @@ def disagreeing(shop: Shop) -> tuple[Memory, Memory]:
 def test_a_contradiction_flags_both_sides_in_the_change_that_stores_it(shop: Shop) -> None:
     old = shop.say(OLD).memory
     done = shop.say(NEW)
-    assert done.notes == ("it disagrees with #1: 9090 against 8080; `backstory resolve 1` settles it",)
+    assert done.notes == ("it disagrees with #1: 9090 against 8080; `backstory conflicts` tells how to settle it",)
     assert status(shop, 1) == Conflicted(evidence="8080 against 9090", since=START, against=done.memory.id)
     assert status(shop, 2) == Conflicted(evidence="9090 against 8080", since=START, against=old.id)
     assert (done.change.action, len(done.change.edits)) == (Action.ADD, 2)
@@ -180,6 +191,36 @@ def test_of_three_that_disagree_the_rest_stay_in_question(shop: Shop) -> None:
     assert status(shop, 1).against == third.id
     shop.forget(1)
     assert states(shop, 3) == ["active"]
+
+
+def test_what_a_decision_does_not_name_stays_in_question_while_it_contradicts_what_holds(shop: Shop) -> None:
+    disagreeing(shop)
+    shop.say("The metrics port is 7070.")
+    assert status(shop, 3).against == shop.stored(1).id
+    resolve(shop, 2, KeepThis())
+    assert states(shop, 1, 2, 3) == ["superseded", "active", "conflicted"]
+    assert status(shop, 3).against == shop.stored(2).id
+
+
+def test_what_takes_the_place_of_two_is_set_against_a_third(shop: Shop) -> None:
+    disagreeing(shop)
+    shop.say("The metrics port is 7070.")
+    resolve(shop, 2, SayInstead(text="The metrics port is 6060."))
+    assert (states(shop, 3, 4), status(shop, 3).against) == (["conflicted", "active"], shop.stored(4).id)
+
+
+def test_of_several_it_contradicts_a_statement_names_the_users(shop: Shop) -> None:
+    users = shop.say(OLD).memory
+    shop.say(NEW, origin=Origin.AGENT)
+    shop.say("The metrics port is 7070.", origin=Origin.AGENT)
+    assert status(shop, 3).against == users.id
+
+
+def test_a_statement_is_kept_where_the_text_index_fails(shop: Shop) -> None:
+    shop.say(OLD)
+    shop.backend = replace(shop.backend, text=UnreadableIndex())
+    done = shop.say(NEW)
+    assert (done.fresh, done.against, states(shop, 1, 2)) == (True, (), ["active", "active"])
 
 
 def test_a_statement_captured_twice_is_flagged_once(shop: Shop) -> None:
@@ -311,7 +352,7 @@ def test_an_agent_decides_between_guesses_but_not_against_the_user(shop: Shop) -
     shop.say(OLD)
     shop.say(NEW, origin=Origin.AGENT)
     as_agent: dict[str, Any] = {"viewer": shop.model, "author": Author.AGENT}
-    for how in (KeepThis(), SayInstead(text="The metrics port is 1.")):
+    for how in (KeepThis(), KeepBoth(), SayInstead(text="The metrics port is 1.")):
         with pytest.raises(OutOfScope, match="#1 was said by the user"):
             resolve(shop, 2, how, **as_agent)
     resolve(shop, 1, KeepThis(), **as_agent)

@@ -13,6 +13,9 @@ import pytest
 
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.admission import TextLimits
+from backstory.domain.conversation import FrozenBlock, ShownMemory
+from backstory.domain.digest import Lease
+from backstory.domain.dream_state import DreamState
 from backstory.domain.history import Action, Author, Change
 from backstory.domain.ids import ChangeId, MessageId, SessionId
 from backstory.domain.memory import Conflicted, Source, Superseded
@@ -65,6 +68,30 @@ async def test_what_was_said_becomes_one_change_that_names_the_system_and_can_be
     person = Viewer(project=ORCHARD, audience=Audience.PERSON)
     await remember.undo(change.id, viewer=person, author=Author.USER)
     assert await night.texts() == []
+
+
+async def test_what_the_agent_made_of_a_memory_it_was_shown_is_questioned_when_that_is_forgotten() -> None:
+    night = Night([answer(fact("The oak tray T-42 warps near the stove, so it needs oil.", 2))])
+    (shown, *_) = await night.keep(sample_memory("the oak tray is T-42", project=ORCHARD))
+    await night.tell(
+        said(1, "Why does the tray bend?"),
+        said(2, "The oak tray T-42 warps near the stove, so it needs oil.", user=False),
+    )
+    block = FrozenBlock(
+        message=MessageId("msg_001"), session=SESSION, text="T-42", silent_because=None, created_at=START,
+        shown=(ShownMemory(memory=shown.id, n=shown.n, score=0.9, reason="words"),),
+    )  # fmt: skip
+    await night.backend.conversations.freeze_block(block)
+    await night.dreaming.work(SESSION)
+    (made,) = [memory for memory in await night.kept() if memory.id != shown.id]
+    assert made.provenance.derived_from == (shown.id,)
+    reference = Reference(night.backend.memories, night.backend.projects, clock=night.clock)
+    remember = Remember(night.backend.memories, reference, clock=night.clock, ids=night.ids, limits=TextLimits())
+    person = Viewer(project=ORCHARD, audience=Audience.PERSON)
+    await remember.forget([shown.id], viewer=person, author=Author.USER)
+    (now,) = (await night.backend.memories.get([made.id])).values()
+    assert isinstance(now.status, Conflicted)
+    assert f"made from #{shown.n}" in now.status.evidence
 
 
 async def test_nothing_is_distilled_twice() -> None:
@@ -127,6 +154,36 @@ async def test_what_was_taken_back_is_not_distilled() -> None:
     await night.dreaming.work(SESSION)
     assert "copper" not in night.asked.requests[0].prompt
     assert await night.texts() == []
+
+
+async def test_a_long_turn_that_was_taken_back_hides_nothing_that_was_said_after_it() -> None:
+    night = Night([answer(fact(KETTLE, 1))])
+    taken_back = [said(number, f"Step {number} is done.", user=False) for number in range(1, 250)]
+    await night.tell(*taken_back)
+    for message in taken_back:
+        await night.backend.conversations.mark_removed(message.id, at=night.clock.now())
+    await night.tell(said(301, TALK[0].parts[0].text), said(302, "Noted.", user=False))
+    assert await night.dreaming.left_undone(ORCHARD, limit=5, within=NOW, by_person=True)
+    assert (await night.dreaming.work(SESSION)).outcome is Outcome.DONE
+    assert await night.texts() == [KETTLE]
+
+
+async def test_where_the_last_message_distilled_is_not_kept_any_more_what_was_said_since_is_found() -> None:
+    night = Night([answer(fact(KETTLE, 1))])
+    await night.tell(*[said(number, f"Step {number} is done.", user=False) for number in range(1, 250)])
+    through = said(250, "")
+    await night.backend.dreams.apply(
+        DreamState(
+            session=SESSION,
+            project=ORCHARD,
+            through=MessageId("msg_erased"),
+            through_at=through.created_at,
+            updated_at=night.clock.now(),
+        )
+    )
+    await night.tell(said(301, TALK[0].parts[0].text), said(302, "Noted.", user=False))
+    assert (await night.dreaming.work(SESSION)).outcome is Outcome.DONE
+    assert await night.texts() == [KETTLE]
 
 
 @pytest.mark.parametrize(
@@ -520,6 +577,35 @@ async def test_a_session_that_nobody_noted_is_left_alone_while_it_may_be_in_the_
     await night.tell(*TALK, updated_at=night.clock.now())
     ((_, due),) = await night.dreaming.left_undone(ORCHARD, limit=8, within=NOW)
     assert due == night.clock.now() + MISSED_AFTER
+
+
+async def test_a_start_soon_after_a_crash_waits_for_the_lease_of_the_process_that_died() -> None:
+    night = Night([answer(fact(KETTLE, 1))])
+    await night.tell(*TALK)
+    held = Lease(token="dead", expires_at=night.clock.now() + LEASE)
+    died = DreamState(session=SESSION, project=ORCHARD, due=True, lease=held, updated_at=night.clock.now())
+    assert await night.backend.dreams.apply(died)
+    left = await night.dreaming.left_undone(ORCHARD, limit=8, within=timedelta(seconds=1))
+    assert left == [(SESSION, held.expires_at)]
+    night.clock.advance(LEASE)
+    assert (await night.dreaming.work(SESSION)).outcome is Outcome.DONE
+
+
+async def test_sessions_that_failed_too_often_keep_no_other_from_its_turn() -> None:
+    night = Night([answer()])
+    await night.tell(*TALK)
+    await night.dreaming.note_idle(SESSION, delay=NOW)
+    night.clock.advance(timedelta(minutes=1))
+    for number in range(3):
+        stuck = DreamState(
+            session=SessionId(f"ses_stuck_{number}"),
+            project=ORCHARD,
+            due=True,
+            attempts=GIVE_UP_AFTER,
+            updated_at=night.clock.now(),
+        )
+        assert await night.backend.dreams.apply(stuck)
+    assert [session for session, _ in await night.dreaming.left_undone(ORCHARD, limit=2, within=NOW)] == [SESSION]
 
 
 async def test_a_start_takes_no_more_sessions_than_it_may() -> None:

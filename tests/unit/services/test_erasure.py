@@ -77,7 +77,7 @@ def test_only_what_may_be_changed_from_here_can_be_erased() -> None:
         drive(kept.erasing.plan(["#1"], text=None, viewer=elsewhere))
 
 
-@pytest.mark.parametrize("text", ["abc", "   ab  ", "[erased]", "erased"])
+@pytest.mark.parametrize("text", ["abc", "   ab  ", "[erased]", "erased", "....", "!?!?", " . . . ", "a...", "a     b"])
 def test_a_text_that_stands_everywhere_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         plan(keeper(), text=text)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backstory.domain.history import Action, Author, Change
-from backstory.domain.memory import Deleted, Revision, Source, Visibility
+from backstory.domain.history import Action, Author, Change, Edit
+from backstory.domain.memory import Deleted, Revision, Sensitivity, Source, Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.pruning import PruningPolicy
 from backstory.domain.scope import Viewer
 from backstory.services.feedback import Feedback, Verdict
 from backstory.services.pruning import Pruning
 from backstory.services.remember import Draft
+from backstory.testing.fakes import sample_change
 
 if TYPE_CHECKING:
     from tests.unit.services.conftest import Shop
@@ -50,6 +51,17 @@ def test_faded_facts_go_with_their_reason_and_come_back_by_undo(shop: Shop) -> N
     assert shop.found("legacy build server") == []
     shop.undo(change)
     assert shop.found("legacy build server") == ["the legacy build server is called otter"]
+
+
+def test_what_stays_on_this_machine_is_not_listed_for_a_model_nor_pruned_by_one(shop: Shop) -> None:
+    dreamed(shop, "the legacy build server is called otter")
+    hidden = replace(shop.stored(1), sensitivity=Sensitivity.LOCAL_ONLY)
+    edit = Edit(before=shop.stored(1), after=hidden)
+    shop.do(shop.backend.memories.commit(sample_change(90, edit, author=Author.AGENT)))
+    shop.clock.moment += 90 * DAY
+    assert shop.do(pruning(shop).plan(shop.model)) == []
+    assert prune(shop) is None
+    assert [gone.memory.n for gone in shop.do(pruning(shop).plan(shop.person))] == [1]
 
 
 def test_nothing_faded_is_no_change(shop: Shop) -> None:

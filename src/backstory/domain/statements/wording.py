@@ -225,7 +225,7 @@ _PASSING = (
         r"|read|saw|see|commit(?:ted)?|push(?:ed)?|split|wrapped|scheduled|forward|approve)",
         r"let me|checking|looking (?:at|into)|working on|committed|pushed|installed|removed;|skipped with|rerun"
         r"|re-run|scheduled",
-        r"(?:nothing to do|to do|todo(?!\())",
+        r"(?:nothing to do|to do|todo(?!\())|\d+ (?:\w+ )?(?:waiting|remaining|copying|to go)|places? left",
     ),
     _words(
         r"jetzt|heute|gestern|morgen|gerade|momentan|noch (?:nicht|immer|offen|\d+)|zuerst|als nächstes|committet"
@@ -265,7 +265,11 @@ _POINTING = (
     r"|wird|muss|hat|geht|kommt|sind)|dies\w*|er|ihn)"
     r"(?:'\w+)?"
     r"|(?:put|fix|do|make|leave|take|lower|raise|set|use|keep|drop|change|move|call|undo|revert) (?:it|that|this"
-    r"|them))(?!\w)",
+    r"|them|both|those|these|all|the (?:same|full|other|whole)|only \d+)"
+    r"|they|them|both|neither|only \d+|no \S+ either|the (?:same|rest|others?|first|second|third|former|latter)"
+    r"|(?:for|after|before|with|dropping|keeping) (?:only )?(?:that|this|those|these|the (?:first|second|third|other))"
+    r"|dann|so lassen|(?:der |die |das )?rest)(?!\w)",
+    r"\s*-?\d[\d.,]* it is\b",
 )
 _DICTATING = (r":\s*[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u201e\u00ab\u00bb]*[\"\u201c\u201d\u00bb][.!]?$",)
 _STATES = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from backstory.entrypoints.cli.output import counting
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
+    from backstory.domain.scope import Viewer
     from backstory.entrypoints.cli.invocation import Invocation
     from backstory.services.code_check import CodeReport
 
@@ -19,12 +21,20 @@ def check_code(here: Invocation, *, dry_run: bool) -> int:
     with here.opened(writing=not dry_run) as desk:
         with counting("Reading", "files", shown=not here.out.as_json) as advance:
             service = desk.app.truth.code_check
-            report = drive(service.check(desk.project.id, here.folder, dry_run=dry_run, progress=advance))
+            found = drive(service.check(desk.project.id, here.folder, dry_run=dry_run, progress=advance))
+        report = _in_sight(found, desk.viewer)
         if here.out.as_json:
             here.out.json(_shape(report, dry_run=dry_run))
         else:
             _tell(here, report, dry_run=dry_run)
     return DOUBTED if report.doubted else 0
+
+
+def _in_sight(report: CodeReport, viewer: Viewer) -> CodeReport:
+    """A report without the memories that the viewer may not read: an agent's shell is read by its model."""
+    from backstory.domain.scope import visible
+
+    return replace(report, doubted=tuple(each for each in report.doubted if visible(each.memory, viewer)))
 
 
 def _shape(report: CodeReport, *, dry_run: bool) -> dict[str, object]:

@@ -52,5 +52,6 @@ def _tell(here: Invocation, report: EmbeddingReport) -> None:
         )
         return
     dropped = f"; dropped {report.dropped} vectors of former models" if report.dropped else ""
+    second = f", {report.second} by the second model" if report.second else ""
     said = f" and {report.passages} passages of sessions" if report.passages else ""
-    here.out.lines([(f"Embedded {report.embedded} memories{said} with {report.model}{dropped}.", "plain")])
+    here.out.lines([(f"Embedded {report.embedded} memories{said} with {report.model}{second}{dropped}.", "plain")])

@@ -224,6 +224,8 @@ class Bridge:
         assert self._app.embedder is not None
         try:
             await self._app.embedder.embed(["warm up"])
+            if self._app.second is not None:
+                await self._app.second.query("warm up")
         except ModelError as error:
             log.warning("event=embedder_unavailable reason=%s", error)
 

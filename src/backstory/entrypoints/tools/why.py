@@ -115,7 +115,13 @@ def added(parts: tuple[tuple[str, float], ...]) -> str:
 
 
 def _named(memories: tuple[Memory, ...]) -> str:
-    return "; ".join(f"#{memory.n} “{quote(truncate_chars(memory.content, QUOTE_CHARS))}”" for memory in memories)
+    return "; ".join(map(_quoted, memories))
+
+
+def _quoted(memory: Memory) -> str:
+    if isinstance(memory.status, Deleted):  # one that was pruned is still what another one was replaced by
+        return f"#{memory.n}, which was forgotten since"
+    return f"#{memory.n} “{quote(truncate_chars(memory.content, QUOTE_CHARS))}”"
 
 
 def _numbers(memories: tuple[Memory, ...]) -> str:

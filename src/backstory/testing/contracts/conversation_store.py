@@ -198,6 +198,28 @@ async def blocks_are_found_by_their_project_and_by_what_they_show(make: MakeBack
 
 
 @CONVERSATION_STORE_CHECKS
+async def a_text_made_before_a_memory_was_withheld_is_not_frozen_after_it(make: MakeBackend) -> None:
+    backend = make()
+    store = backend.conversations
+    gone, hidden, fine = await add_memories(backend.memories, *map(sample_memory, ("a", "b", "c")))
+    edits = (
+        Edit(before=gone, after=replace(gone, status=Deleted(since=START))),
+        Edit(before=hidden, after=replace(hidden, sensitivity=Sensitivity.LOCAL_ONLY)),
+    )
+    await backend.memories.commit(sample_change(99, *edits))
+    shown = {memory.id: ShownMemory(memory=memory.id, n=memory.n, score=0.5, reason="words") for memory in (gone, fine)}
+    late = block(M1, shown=tuple(shown.values()))
+    empty = replace(late, text="", shown=(), silent_because=WITHHELD)
+    assert await store.freeze_block(late) == empty
+    assert await store.blocks([M1]) == {M1: empty}
+    good = block(M2, shown=(shown[fine.id],))
+    assert await store.freeze_block(good) == good
+    snapshot = FrozenSnapshot(session=S1, text="text", shown=(fine.id, hidden.id), created_at=START)
+    assert await store.freeze_snapshot(snapshot) == replace(snapshot, text="", shown=())
+    assert await store.snapshot(S1) is None
+
+
+@CONVERSATION_STORE_CHECKS
 async def no_frozen_text_shows_what_a_change_withholds(make: MakeBackend) -> None:
     backend = make()
     store = backend.conversations

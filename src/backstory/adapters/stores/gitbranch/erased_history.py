@@ -25,8 +25,9 @@ from backstory.ports.erasing import Erasure, Found, Progress
 _OURS = "refs/backstory/"
 _ASIDE = f"{_OURS}erasing"  # holds what is written before the ref moves, so that nobody collects it as garbage
 _HELD = (
-    "old commits that were checked out in {folder}, and that the logs of its branches lead to; `git reflog expire "
-    "--expire-unreachable=now --all` empties those, then `backstory erase`, without naming anything, removes them"
+    "old commits that are or were checked out in {folder}: the log of HEAD leads to them, and perhaps to work of yours "
+    "that nothing else does; `git reflog expire --expire-unreachable=now HEAD` empties it, then `backstory erase`, "
+    "without naming anything, removes them"
 )
 _COPIES = "clones of this repository that have the ref, and hosts that keep unreachable commits for a while"
 

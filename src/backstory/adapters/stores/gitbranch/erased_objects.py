@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -81,14 +82,16 @@ def refs_with(git: Git, commits: Sequence[str]) -> list[str]:
 
 
 def search_repository(git: Git, search: ByteSearch, *, ref: str) -> list[Trace]:
-    """Search every object, whoever it is of, and every other file of the git directory. What other refs than ours lead
-    to is marked as beside the store."""
+    """Search every object, whoever it is of, what a git that was killed has left of one, and every other file of the
+    git directory. What other refs than ours lead to is marked as beside the store."""
     found = {name: count for name, data in _every_object(git) if (count := search.count_in(data))}
     theirs = _reachable_from_others(git, ref) if found else set()
     traces = [
         Trace(where=f"git object {name} in {git.common_dir}", count=count, beside=name in theirs)
         for name, count in found.items()
     ]
+    left = ((file, search.count_in(_unpacked(file))) for file in (git.common_dir / _OBJECTS).glob("**/tmp_obj_*"))
+    traces += [Trace(where=f"{file}, left by a git that was killed", count=count) for file, count in left if count]
     files = (file for file in files_in(git.common_dir) if not _is_of_objects(file.relative_to(git.common_dir)))
     counts = ((file, search.count_in_file(file)) for file in files)
     return traces + [Trace(where=str(file), count=count, beside=True) for file, count in counts if count]
@@ -108,6 +111,14 @@ def _every_object(git: Git) -> Iterator[tuple[str, bytes]]:
         while head := process.stdout.readline():
             name, _, size = head.decode("ascii").split()
             yield name, process.stdout.read(int(size) + 1)
+
+
+def _unpacked(file: Path) -> bytes:
+    """What can be read of an object that was not written to its end."""
+    try:
+        return zlib.decompressobj().decompress(file.read_bytes())
+    except (OSError, zlib.error):
+        return b""
 
 
 def _reachable_from_others(git: Git, ref: str) -> set[str]:

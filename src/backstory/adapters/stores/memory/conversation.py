@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from backstory.domain.conversation import BlobHash, FrozenBlock, FrozenSnapshot, Message, Part, Session
 from backstory.domain.erasure import ERASED
+from backstory.domain.history import WITHHELD
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
 from backstory.errors import InputError
 from backstory.ports.conversation import MessageCount, Pruned
@@ -38,6 +39,8 @@ class InMemoryConversations:
         self._blocks: dict[MessageId, FrozenBlock] = {}
         self._snapshots: dict[SessionId, FrozenSnapshot] = {}
         self._removed_up_to: datetime | None = None
+        self.is_withheld: Callable[[MemoryId], bool] = lambda memory: False
+        """Whether a memory may be in no frozen text; the memories beside this say."""
         self.erased: set[PartId] = set()
         """Parts of which something was erased: they stay as they are, however often they are told."""
 
@@ -224,6 +227,8 @@ class InMemoryConversations:
         }
 
     async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
+        if any(self.is_withheld(item.memory) for item in block.shown):
+            block = replace(block, text="", shown=(), silent_because=WITHHELD)
         return self._blocks.setdefault(block.message, block)
 
     async def withdraw_block(self, message: MessageId, *, because: str) -> None:
@@ -251,6 +256,8 @@ class InMemoryConversations:
         return sorted(meant, key=lambda block: (block.created_at, block.message), reverse=True)[:limit]
 
     async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:
+        if any(map(self.is_withheld, snapshot.shown)):
+            return self._snapshots.get(snapshot.session) or replace(snapshot, text="", shown=())
         return self._snapshots.setdefault(snapshot.session, snapshot)
 
     async def snapshot(self, session_id: SessionId) -> FrozenSnapshot | None:

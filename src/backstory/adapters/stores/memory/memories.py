@@ -21,7 +21,7 @@ from backstory.domain.history import (
     withheld,
 )
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
-from backstory.domain.memory import Memory, searchable_text
+from backstory.domain.memory import Memory, is_withheld, searchable_text
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection, selects
 from backstory.errors import Conflict
@@ -47,6 +47,7 @@ class InMemoryMemories:
         self._sessions: defaultdict[MemoryId, set[SessionId]] = defaultdict(set)
         self._last_number = 0
         self.on_commit: Callable[[Change], None] = lambda change: None
+        conversations.is_withheld = lambda memory: memory in self.rows and is_withheld(self.rows[memory])
 
     @property
     def capabilities(self) -> Capabilities:

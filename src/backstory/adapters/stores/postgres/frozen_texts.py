@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import psycopg
@@ -12,6 +13,7 @@ from backstory.adapters.stores.postgres.storable import storable
 from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.sqlite.rows import dump, from_us, to_us
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
+from backstory.domain.history import WITHHELD
 from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
 
 _Raw = psycopg.Connection[Any]  # Any: rows hold whatever a statement selects
@@ -31,12 +33,14 @@ class PostgresFrozenTexts:
         return await self._connection.write(fn, again=fn)
 
     async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
-        row = storable(
-            block.message, block.session, block.text, _dump_shown(block.shown), block.silent_because,
-            to_us(block.created_at),
-        )  # fmt: skip
-
         def work(raw: _Raw) -> FrozenBlock:
+            kept = block
+            if _is_withheld(raw, [item.memory for item in block.shown]):
+                kept = replace(block, text="", shown=(), silent_because=WITHHELD)
+            row = storable(
+                kept.message, kept.session, kept.text, _dump_shown(kept.shown), kept.silent_because,
+                to_us(kept.created_at),
+            )  # fmt: skip
             raw.execute(
                 f"INSERT INTO recall_blocks ({_BLOCK}) VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", row
             )
@@ -84,6 +88,8 @@ class PostgresFrozenTexts:
         )
 
         def work(raw: _Raw) -> FrozenSnapshot:
+            if _is_withheld(raw, snapshot.shown):
+                return _snapshot(raw, snapshot.session) or replace(snapshot, text="", shown=())
             raw.execute(statement, row)
             stored = _snapshot(raw, snapshot.session)
             assert stored is not None
@@ -108,6 +114,18 @@ def withdraw_showing(raw: _Raw, memories: Sequence[MemoryId], *, because: str) -
         (because, wanted),
     )
     raw.execute(f"DELETE FROM snapshots WHERE tenant = {TENANT} AND shown ?| %s", (wanted,))
+
+
+def _is_withheld(raw: _Raw, memories: Sequence[MemoryId]) -> bool:
+    """Whether one of the memories was forgotten, or made private or local-only, while a text was made of them. Waits
+    for whoever is about to do that, and keeps others from it until this transaction ends."""
+    if not memories:
+        return False
+    rows = raw.execute(
+        f"SELECT state, sensitivity FROM memories WHERE tenant = {TENANT} AND id = ANY(%s) ORDER BY n FOR SHARE",
+        (list(memories),),
+    )
+    return any(state == "deleted" or sensitivity != "normal" for state, sensitivity in rows.fetchall())
 
 
 def _dump_shown(shown: Sequence[ShownMemory]) -> str:

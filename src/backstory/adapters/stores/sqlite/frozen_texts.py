@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.filters import Where
 from backstory.adapters.stores.sqlite.rows import dump, from_us, to_us
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
+from backstory.domain.history import WITHHELD
 from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
 
 _BLOCK = "message, session, text, shown, silent, created_us"
@@ -22,12 +24,14 @@ class SqliteFrozenTexts:
         self._connection = connection
 
     async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
-        row = (
-            block.message, block.session, block.text, _dump_shown(block.shown), block.silent_because,
-            to_us(block.created_at),
-        )  # fmt: skip
-
         def work(raw: sqlite3.Connection) -> FrozenBlock:
+            kept = block
+            if _is_withheld(raw, [item.memory for item in block.shown]):
+                kept = replace(block, text="", shown=(), silent_because=WITHHELD)
+            row = (
+                kept.message, kept.session, kept.text, _dump_shown(kept.shown), kept.silent_because,
+                to_us(kept.created_at),
+            )  # fmt: skip
             raw.execute(f"INSERT OR IGNORE INTO recall_blocks ({_BLOCK}) VALUES (?, ?, ?, ?, ?, ?)", row)
             stored = raw.execute(f"SELECT {_BLOCK} FROM recall_blocks WHERE message = ?", (block.message,)).fetchone()
             return _block(stored)
@@ -73,6 +77,8 @@ class SqliteFrozenTexts:
         row = (snapshot.session, snapshot.text, dump(list(snapshot.shown)), to_us(snapshot.created_at))
 
         def work(raw: sqlite3.Connection) -> FrozenSnapshot:
+            if _is_withheld(raw, snapshot.shown):
+                return _snapshot(raw, snapshot.session) or replace(snapshot, text="", shown=())
             raw.execute("INSERT OR IGNORE INTO snapshots (session, text, shown, created_us) VALUES (?, ?, ?, ?)", row)
             stored = _snapshot(raw, snapshot.session)
             assert stored is not None
@@ -101,6 +107,12 @@ def withdraw_showing(raw: sqlite3.Connection, memories: Sequence[MemoryId], *, b
         "WHERE item.value IN (SELECT value FROM json_each(?)))",
         (wanted,),
     )
+
+
+def _is_withheld(raw: sqlite3.Connection, memories: Sequence[MemoryId]) -> bool:
+    """Whether one of the memories was forgotten, or made private or local-only, while a text was made of them."""
+    statement = "SELECT 1 FROM memories WHERE id = ? AND (state = 'deleted' OR sensitivity <> 'normal')"
+    return any(raw.execute(statement, (memory,)).fetchone() is not None for memory in memories)
 
 
 def _dump_shown(shown: Sequence[ShownMemory]) -> str:
