@@ -117,6 +117,7 @@ def test_what_is_remembered_is_recalled_by_a_later_process(shell: Shell) -> None
         "tags",
         "learned",
         "reasons",
+        "doubt",
     }
     assert (result["n"], result["content"], result["project"]) == (1, "Pears are graded by hand", "orchard")
     assert 0 < result["score"] <= 1

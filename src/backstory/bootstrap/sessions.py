@@ -13,16 +13,15 @@ from backstory.services.session_digest import SessionDigests
 from backstory.services.session_views import SessionViews
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from backstory.adapters.tokens import WarmingTokens
     from backstory.bootstrap.app import App
     from backstory.config import Settings
     from backstory.config.long_sessions import TreeSettings
     from backstory.domain.summary_tree import TreePolicy
-    from backstory.ports.system import TokenCounter
     from backstory.ports.text_models import TextModel
     from backstory.services.digest_strategy import DigestStrategy
-
-# The counter loads a part of itself at the first word, and another at the first sign of another script.
-_OF_ALL_KINDS = "Sömé wörds, 日本, 2 numbers and a path (src/app.py)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +31,8 @@ class LongSessions:
     strategy: Strategy
     requests: SessionDigests
     work: Digesting
-    tokens: TokenCounter
-
-    def warm(self) -> None:
-        """Load what counts tokens, so that no request does: 0.1 to 0.2 s, once a process."""
-        self.tokens.count(_OF_ALL_KINDS)
+    warm: Callable[[], None]
+    """Loads what counts tokens, so that no request does: 0.2 s, once a process."""
 
     def serves(self, agent: str | None, settings: Settings) -> bool:
         """Whether an agent's sessions are digested."""
@@ -55,15 +51,15 @@ def long_sessions(app: App) -> LongSessions | None:
     settings = app.settings
     if settings.session.strategy == "off" or not settings.archive.enabled:
         return None
-    from backstory.adapters.tokens import token_counter
+    from backstory.adapters.tokens import WarmingTokens
 
-    tokens = token_counter(exact=True)  # the thresholds are in tokens of o200k
+    tokens = WarmingTokens()  # the thresholds of observations are in tokens of o200k
     strategy = _strategy(settings, app.text_model, tokens)
     digests, conversations = app.backend.digests, app.backend.conversations
     views = SessionViews(digests, conversations, strategy=strategy.strategy, clock=app.clock)
     return LongSessions(
         strategy=strategy.strategy,
-        tokens=tokens,
+        warm=tokens.load if strategy.strategy is Strategy.OBSERVATIONS else _nothing,
         requests=SessionDigests(digests, views, strategy, clock=app.clock),
         work=Digesting(
             digests,
@@ -77,7 +73,11 @@ def long_sessions(app: App) -> LongSessions | None:
     )
 
 
-def _strategy(settings: Settings, model: TextModel | None, tokens: TokenCounter) -> DigestStrategy:
+def _nothing() -> None:
+    """A tree has no threshold in tokens: an estimate is enough to see that a summary is shorter."""
+
+
+def _strategy(settings: Settings, model: TextModel | None, tokens: WarmingTokens) -> DigestStrategy:
     timeout_s = settings.models.timeout_ms / 1000
     from backstory.adapters.blocking import run_blocking
 
@@ -96,6 +96,7 @@ def _strategy(settings: Settings, model: TextModel | None, tokens: TokenCounter)
             observation_tokens=settings.reflection.observation_tokens,
         ),
         tokens=tokens,
+        settled=lambda: tokens.settled,
         timeout_s=timeout_s,
         observer_instruction=settings.observation.custom_instruction,
         reflector_instruction=settings.reflection.custom_instruction,

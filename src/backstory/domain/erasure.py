@@ -30,7 +30,7 @@ _ESCAPES = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 # JSON in JSON in JSON: an escape has 1, 3 or 7 backslashes, and a backslash is 8. Bounded, since a text may be nothing
 # but backslashes.
 _BACKSLASHES = r"\\{1,7}"
-_BLANKS = rf"(?:\s|{_BACKSLASHES}[nrtf]|{_BACKSLASHES}u00(?:0[9-d]|a0|20))+"
+_BLANK = rf"(?:\s|{_BACKSLASHES}[nrtf]|{_BACKSLASHES}u00(?:0[9-d]|a0|20))"
 _END = ".!?"
 _SIGNS = re.compile(r"[sS]{2}|\\+.?|.", re.DOTALL)
 
@@ -91,7 +91,18 @@ def _folded(text: str) -> str:
 
 def _pattern(text: str) -> str:
     """The pattern of a text without blanks at its ends, for ``re.IGNORECASE``."""
-    return _BLANKS.join("".join(map(_sign, _SIGNS.findall(word))) for word in text.split())
+    first, *others = text.split() or [""]
+    return _word(first) + "".join(map(_blanks_and_word, others))
+
+
+def _blanks_and_word(word: str) -> str:
+    """A word with all that stands before it. One that begins with a backslash may look like a blank: it takes what
+    comes first, and keeps it."""
+    return f"(?>{_BLANK}+?{_word(word)})" if word[0] == "\\" else f"{_BLANK}++{_word(word)}"
+
+
+def _word(word: str) -> str:
+    return "".join(map(_sign, _SIGNS.findall(word)))
 
 
 def _exactly(form: bytes) -> str:

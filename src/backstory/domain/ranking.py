@@ -119,7 +119,8 @@ class Score:
     ``total`` lies in [0, 1]. ``similarity`` is the cosine to the query, None where no vector took part. ``agreement``
     says how well each word of the query has its like in the memory, ``answered`` how well each word of the memory has
     its like in the query; both are means of cosines, None where the model gave no vectors of words. ``second`` is the
-    similarity by a second model on the scale of the first, None where none took part. ``lexical`` is BM25
+    similarity by a second model on the scale of the first and ``apart`` how far it lies above that of the others it
+    found, both None where none took part. ``lexical`` is BM25
     divided by its best possible value and ``coverage`` the share of the query's weight in rare words that the memory
     holds; both in [0, 1]. ``ties`` is what circumstances added; ``rarity`` and ``asked`` are those of ``WordMatch``.
     ``question`` tells that the query ends as one. ``undoubted`` is the total that it would have if the memory were
@@ -139,11 +140,7 @@ class Score:
     question: bool = False
     undoubted: float = 0.0
     second: float | None = None
-
-    @property
-    def nearest(self) -> float | None:
-        """The similarity by the model to which it is nearer; None where no vector took part."""
-        return self.similarity if self.similarity is None or self.second is None else max(self.similarity, self.second)
+    apart: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +152,7 @@ class Meaning:
     answered: float | None = None
     words: int | None = None
     second: float | None = None
+    apart: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,6 +286,7 @@ def score_memory(
         answered=None if meaning is None else meaning.answered,
         question=question,
         second=None if meaning is None else meaning.second,
+        apart=None if meaning is None else meaning.apart,
     )
 
 

@@ -27,7 +27,8 @@ _GAP = r"[ \t\u00a0\u200b-\u200d\u2060\u3000\ufeff]"  # blanks, also the ones no
 _NAME = re.compile(
     r"(?P<password>password|passwd|passphrase|passcode|passwort|kennwort|wachtwoord|contraseña|contrasena|senha"
     r"|mot de passe|пароль|密码|密碼|口令|パスワード|비밀번호|pwd|pw|pass)"
-    r"|(?P<strong>private[ _-]?key[ _-]?id|(?:api|access|secret|private|signing|encryption|master|account|service|auth|consumer|app|client"
+    r"|(?P<strong>private[ _-]?key[ _-]?id"
+    r"|(?:api|access|secret|private|signing|encryption|master|account|service|auth|consumer|app|client"
     r"|webhook|deploy|admin|storage|subscription|license|session|bot|refresh|bearer|personal)"
     r"[ _-]?(?:access[ _-]?|auth[ _-]?)?(?:key|token|secret)|secret|credential)"
     r"|(?P<weak>token|key)"

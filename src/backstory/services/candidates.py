@@ -48,8 +48,8 @@ class Found:
 
     ``no_words`` is the match of a memory that holds none of the query's words; ``wanted`` how many each index is asked
     for. ``beyond`` is the most that the similarity of a memory outside the list can be, None where the list has all.
-    ``second`` and ``beyond_second`` are the same by a second model, on the scale of the first. ``own`` are memories of
-    the viewer's project that were looked for apart.
+    ``second`` and ``beyond_second`` are the same by a second model, on the scale of the first; ``usual_second`` is the
+    mean of its nearest. ``own`` are memories of the viewer's project that were looked for apart.
     """
 
     wanted: int = _CANDIDATES
@@ -60,6 +60,7 @@ class Found:
     beyond: float | None = None
     second: dict[MemoryId, float] = field(default_factory=dict)
     beyond_second: float | None = None
+    usual_second: float = 0.0
     own: set[MemoryId] = field(default_factory=set)
     asked: ReadQuery | None = None
     asked_second: ReadBySecond | None = None
@@ -121,6 +122,7 @@ class CandidateSearch:
             found.second, found.beyond_second = await self._nearest(
                 second.vector, second.model, selection, found, on_scale=as_first
             )
+            found.usual_second = sum(found.second.values()) / max(1, len(found.second))
         except ModelError as error:
             found.skipped.append(Skipped(part=PART, reason=str(error)))
 
@@ -204,6 +206,7 @@ class CandidateSearch:
                     answered=agreed.answered,
                     words=agreed.words,
                     second=candidate.meaning.second,
+                    apart=candidate.meaning.apart,
                 )
                 candidates[position] = _candidate(candidate.id, candidate.words, meaning, self._policy)
         return sorted(candidates, key=_by_evidence, reverse=True)
@@ -217,7 +220,8 @@ def _candidates(found: Found, policy: RankingPolicy) -> list[_Candidate]:
     for memory_id in dict.fromkeys([*found.words, *found.similarity, *found.second]):
         similarity = found.similarity.get(memory_id, found.beyond)
         second = found.second.get(memory_id, found.beyond_second)
-        meaning = None if similarity is None else Meaning(similarity=similarity, second=second)
+        apart = None if second is None else second - found.usual_second
+        meaning = None if similarity is None else Meaning(similarity=similarity, second=second, apart=apart)
         candidates.append(_candidate(memory_id, found.words.get(memory_id, found.no_words), meaning, policy))
     return sorted(candidates, key=_by_evidence, reverse=True)
 

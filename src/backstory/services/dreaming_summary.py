@@ -89,7 +89,7 @@ class SummaryWriter:
         if known is not None and frozenset(known.sources) == frozenset(ids):
             return
         text = await self._written([_told(memory) for memory in sources], project=project, session=session)
-        if text is not None:
+        if text is not None and await self._are_as_they_were(sources):
             await self._dreams.put_summary(
                 Summary(
                     project=place,
@@ -100,6 +100,11 @@ class SummaryWriter:
                     created_at=self._clock.now(),
                 )
             )
+
+    async def _are_as_they_were(self, sources: Sequence[Memory]) -> bool:
+        """Whether no memory was put into other words while the model wrote: what it wrote would outlive them."""
+        now = await self._memories.get([memory.id for memory in sources])
+        return all(memory.id in now and now[memory.id].content == memory.content for memory in sources)
 
     async def _written(self, texts: Sequence[str], *, project: ProjectId, session: SessionId) -> str | None:
         prompt = dream_summary_prompt(texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -54,7 +54,8 @@ class Observing:
     """Observes sessions with ``model``, or by extracts without one. A DigestStrategy.
 
     ``observer_instruction`` and ``reflector_instruction`` are the owner's own words. ``reflector`` is the model of the
-    same provider that condenses, if that is another. ``tokens`` decides what reaches a threshold. ``aside`` runs all
+    same provider that condenses, if that is another. ``tokens`` decides what reaches a threshold; what it
+    says before it is ``settled`` is asked again. ``aside`` runs all
     that reads whole windows or answers, which takes up to a second for the largest.
     """
 
@@ -64,6 +65,7 @@ class Observing:
         *,
         policy: ObservationPolicy,
         tokens: TokenCounter,
+        settled: Callable[[], bool] = lambda: True,
         timeout_s: float = TIMEOUT_S,
         observer_instruction: str | None = None,
         reflector_instruction: str | None = None,
@@ -72,7 +74,7 @@ class Observing:
     ) -> None:
         self._model = model
         self._policy = policy
-        self._sizes = Sizes(tokens)
+        self._sizes = Sizes(tokens, settled=settled)
         self._timeout_s = timeout_s
         self._observer_instruction = observer_instruction or ""
         self._reflector_instruction = reflector_instruction or ""

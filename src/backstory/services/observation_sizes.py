@@ -17,10 +17,12 @@ _REMEMBERED = 10_000  # messages and texts whose size is known
 
 
 class Sizes:
-    """Counts with ``tokens``. Safe in several threads: requests ask while work is done aside."""
+    """Counts with ``tokens``, and remembers what it said once it is ``settled``. Safe in several threads: requests ask
+    while work is done aside."""
 
-    def __init__(self, tokens: TokenCounter) -> None:
+    def __init__(self, tokens: TokenCounter, *, settled: Callable[[], bool] = lambda: True) -> None:
         self._tokens = tokens
+        self._settled = settled
         self._known: OrderedDict[tuple[str, str, int], int] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -48,7 +50,10 @@ class Sizes:
             if known is not None:
                 self._known.move_to_end(key)
                 return known
+        settled = self._settled()
         size = self._tokens.count(text())  # without the lock: a request does not wait for what the work counts
+        if not settled:
+            return size
         with self._lock:
             self._known[key] = size
             if len(self._known) > _REMEMBERED:

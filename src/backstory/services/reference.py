@@ -25,7 +25,7 @@ class Reference:
         """The memory named by number, id or text.
 
         Text means the one memory in sight that contains it. Raises NotFound, OutOfScope (it exists, elsewhere), and
-        AmbiguousMatch when the text fits several. A forgotten memory is found only when ``deleted``.
+        AmbiguousMatch when the text fits several. A forgotten memory is found only when ``deleted``, by a person.
         """
         memory = await self._by_name(ref)
         if memory is None:
@@ -34,7 +34,7 @@ class Reference:
             if memory.sensitivity is Sensitivity.LOCAL_ONLY and viewer.audience is not Audience.PERSON:
                 raise NotFound(f"there is no memory #{memory.n}")
             raise OutOfScope(await self._elsewhere(memory))
-        if isinstance(memory.status, Deleted) and not deleted:
+        if isinstance(memory.status, Deleted) and not (deleted and viewer.audience is Audience.PERSON):
             raise NotFound(await self._gone(memory))
         return memory
 

@@ -39,9 +39,10 @@ def test_every_way_to_write_a_text_is_the_text(written: str) -> None:
         ("s" * 60 + "t", "s" * 2000),
         ("\u0130" * 30 + "x", "i\u0307" * 500),
         ("\u0390" * 30 + "x", "\u03b9\u0308\u0301" * 500),
+        (r"\n " * 20 + "x", r"\n " * 100),
         (r"\"" * 20 + "x", (r"\\\\" * 2 + '"') * 100),
     ],
-    ids=["ss", "only s", "dotted i", "two accents", "escaped quotes"],
+    ids=["ss", "only s", "dotted i", "two accents", "words like blanks", "escaped quotes"],
 )
 def test_a_text_that_differs_at_its_end_is_told_at_once(text: str, other: str) -> None:
     assert eraser_of([text])(other) == other  # where two ways to write a sign are one, this never ends

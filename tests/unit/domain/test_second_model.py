@@ -13,8 +13,8 @@ from backstory.testing.fakes import START, sample_memory
 POLICY = RankingPolicy()
 
 
-def scored(first: float, second: float | None) -> Score:
-    meaning = Meaning(similarity=first, agreement=0.4, answered=0.4, words=15, second=second)
+def scored(first: float, second: float | None, apart: float | None = None) -> Score:
+    meaning = Meaning(similarity=first, agreement=0.4, answered=0.4, words=15, second=second, apart=apart)
     return score_memory(sample_memory(), words=NO_WORDS, meaning=meaning, project=None, now=START, policy=POLICY)
 
 
@@ -34,7 +34,6 @@ def test_without_a_second_model_nothing_changes() -> None:
     assert match(NO_WORDS, alone, POLICY) == pytest.approx(10.0 * 0.3 + 7.0 * 0.4)
     score = scored(0.3, None)
     assert score.second is None
-    assert score.nearest == score.similarity
     assert explain(score) == ("meaning 0.30, word by word 0.40",)
 
 
@@ -57,15 +56,15 @@ def test_the_reasons_and_the_parts_tell_of_the_second_model() -> None:
     assert sum(part.value for part in parts) == pytest.approx(evidence(score), abs=0.02)
 
 
-def test_asked_for_by_name_either_model_may_be_near_enough() -> None:
+def test_asked_for_by_name_what_the_second_model_tells_apart_from_the_rest_is_enough() -> None:
     asked = Fair(similarity=0.25, coverage=0.1)
-    assert passes(scored(0.05, 0.4), asked)
-    assert passes(scored(0.4, 0.05), asked)
+    assert passes(scored(0.05, 0.12, apart=0.2), asked)
+    assert passes(scored(0.4, 0.05, apart=0.0), asked)
+    assert not passes(scored(0.05, 0.4, apart=0.02), asked)
     assert not passes(scored(0.05, None), asked)
-    assert not passes(scored(0.05, 0.2), asked)
 
 
 def test_what_is_offered_unasked_is_judged_by_the_first_model_alone() -> None:
-    assert confidence(scored(0.3, 0.9)) == confidence(scored(0.3, None))
+    assert confidence(scored(0.3, 0.9, apart=0.5)) == confidence(scored(0.3, None))
     balanced = UNASKED[Relevance.BALANCED]
-    assert passes(scored(0.3, 0.9), balanced) == passes(scored(0.3, None), balanced)
+    assert passes(scored(0.3, 0.9, apart=0.5), balanced) == passes(scored(0.3, None), balanced)

@@ -55,6 +55,8 @@ def list_(
     """
     from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection
 
+    if forgotten:
+        here.person_only("lists what was forgotten")
     with here.opened(all_projects=all_projects) as desk:
         now = desk.app.clock.now()
         selection = Selection(

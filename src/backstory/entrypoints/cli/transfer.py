@@ -40,6 +40,8 @@ def export(here: Invocation, file: Path, forgotten: bool, private: bool, all_pro
     Oldest first, without FILE to standard output. The format is in docs/reference/jsonl-format.md. Local-only memories
     are left out, private ones unless asked for. An existing file is replaced once the new one is complete.
     """
+    if forgotten:
+        here.person_only("exports what was forgotten")
     with here.opened(all_projects=all_projects) as desk:
         lines = drive(desk.app.transfer.export(desk.viewer, with_forgotten=forgotten, with_private=private))
         if str(file) == STANDARD_INPUT:

@@ -12,7 +12,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from backstory.adapters.tokens import EstimatedTokens
 from backstory.bootstrap import App
 from backstory.bootstrap.sessions import LongSessions
 from backstory.config import Settings
@@ -52,7 +51,7 @@ class Host:
 
     def __post_init__(self) -> None:
         served = LongSessions(
-            strategy=Strategy.TREE, requests=self.world.requests, work=self.world.digesting, tokens=EstimatedTokens()
+            strategy=Strategy.TREE, requests=self.world.requests, work=self.world.digesting, warm=lambda: None
         )
         folder = Folder(long_sessions=served, backend=self.world.backend, settings=self.settings)
         self.folder = Place(app=cast(App, folder), directory="/shop", project=SHOP)
