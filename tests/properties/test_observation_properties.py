@@ -97,21 +97,23 @@ class Course:
         for _ in range(40):
             if not self.session.observing.due(self.session.view()):
                 break
-            before = list(self.session.listed)
+            before, known = list(self.session.listed), self.session.digest
             made = self.session.step()
             assert made.added, "what was due is done"
-            self.check_window(made, before)
+            self.check_window(made, before, observed=set(messages_of(known.pieces, known)))
         else:
             raise AssertionError("work never ends")
         self.session.forced = False
 
-    def check_window(self, made: Made, listed: list[Message]) -> None:
-        """Sources are neighbours in the list, in its order, and none of them may still change."""
+    def check_window(self, made: Made, listed: list[Message], *, observed: set[MessageId]) -> None:
+        """Sources are neighbours in the list, in its order, and none of them may still change. What was observed before
+        was settled then: undoing the answer behind it does not bring it back to life."""
         sources = made.added[0].sources
         places = {m.id: at for at, m in enumerate(listed)}
         at = [places[source] for source in sources]
         assert at == list(range(at[0], at[0] + len(at))) if at else made.cycle == "reflect"
-        settled = {m.id for m in settled_beginning(listed)}
+        left = [m for m in listed if m.id not in observed]
+        settled = {m.id for m in settled_beginning(left)}
         assert settled.issuperset(sources)
         answered = max((n for n, m in enumerate(listed) if m.role is Role.ASSISTANT and is_settled(m)), default=-1)
         assert all(is_settled(listed[n]) or n < answered for n in at)
@@ -148,19 +150,23 @@ class Course:
 
 @given(STEPS)
 @settings(max_examples=150, deadline=None)
-def test_each_settled_message_is_observed_exactly_once_whatever_happens(steps: list[Step]) -> None:
+def test_each_settled_message_is_observed_once_whatever_happens(steps: list[Step]) -> None:
+    """Exactly once, unless something was undone: with the notes on it goes what else they stood for, which is observed
+    anew only where the list still tells that it was not."""
     course = Course()
     for step in steps:
         course.take(step)
     course.take(("force", 6))
     observed = Counter(messages_of(course.session.digest.pieces, course.session.digest))
+    assert max(observed.values(), default=1) == 1
+    if course.undone:
+        return
     settled = [m.id for m in settled_beginning(course.session.listed)]
     assert [observed[m] for m in settled] == [1] * len(settled)
     assert [observed[m.id] for m in course.session.listed[len(settled) :]] == [0] * (
         len(course.session.listed) - len(settled)
     )
-    if not course.undone:
-        assert max(course.model.shown.values(), default=1) == 1, "and shown to the observer once"
+    assert max(course.model.shown.values(), default=1) == 1, "and shown to the observer once"
 
 
 @given(STEPS)
