@@ -168,7 +168,7 @@ class Recall:
         await self._search.search_meaning(selection, found)
         scored = await self._search.score(found, query, selection)
         verdict = judge([result.score for result in scored], query.threshold)
-        passing = _in_order([scored[position] for position in verdict.passed], query)
+        passing = _to_offer([scored[position] for position in verdict.passed], query)
         passed = collapse_results(passing[: 2 * query.limit])
         return scored, Recalled(
             results=tuple(passed[: query.limit]),
@@ -196,16 +196,16 @@ class Recall:
             return replace(recalled, skipped=(*recalled.skipped, verdict))
         behind = verdict.behind if isinstance(query.threshold, Fair) else ()
         chosen = [*verdict.chosen, *(result for result in behind if result.memory.id in passed)]
-        results = collapse_results(_in_order(chosen, query))
+        results = collapse_results(_to_offer(chosen, query))
         silent = None if results else verdict.silent_because
         return replace(recalled, results=tuple(results[: query.limit]), silent_because=silent)
 
 
-def _in_order(passed: Sequence[Result], query: Query) -> list[Result]:
-    """What is said unasked is all likely to answer: what is to be checked comes last then, however well it matches."""
+def _to_offer(passed: Sequence[Result], query: Query) -> list[Result]:
+    """Unasked, what is to be checked is offered only where nothing else answers: it may well be wrong by now."""
     if isinstance(query.threshold, Fair):
         return list(passed)
-    return sorted(passed, key=lambda result: result.doubt is not None)
+    return [result for result in passed if result.doubt is None] or list(passed)
 
 
 def _as_found(memory: Memory, score: Score, doubt: Doubt | None) -> Result:
