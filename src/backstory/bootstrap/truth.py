@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from backstory.services.explanation import Explanation
     from backstory.services.feedback import Feedback
     from backstory.services.pruning import Pruning
-    from backstory.services.repercussions import Repercussions
     from backstory.services.review import Review
     from backstory.services.secrets_sweep import SecretsSweep
 
@@ -37,12 +36,6 @@ class Truth:
         from backstory.services.code_check import CodeCheck
 
         return CodeCheck(self._app.backend, GitCodeAnchors(), clock=self._app.clock)
-
-    @cached_property
-    def repercussions(self) -> Repercussions:
-        from backstory.services.repercussions import Repercussions
-
-        return Repercussions(self._app.backend.memories, self._app.backend.text)
 
     @cached_property
     def conflicts(self) -> Conflicts:

@@ -30,6 +30,7 @@ from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
 from backstory.services.conversation import Aside, at_once
 from backstory.services.near_in_meaning import NearInMeaning, Progress
+from backstory.services.repercussions import Repercussions
 
 EVERY_PASS = tuple(Pass)
 QUICKLY = {Pass.WORDING: 3_000, Pass.MEANING: 1_000}
@@ -146,13 +147,14 @@ class Consolidate:
             # also where it takes nothing over: had it gone meanwhile, nothing would stand for those that go
             edits.append(Edit(before=kept, after=merged(kept, removed)))
             edits += [Edit(before=each, after=supersede(each, by=kept.id, now=now)) for each in removed]
+        followed = await Repercussions(self._store).followed(edits, viewer=viewer, now=now)
         return await self._store.commit(
             Change(
                 id=ChangeId(self._ids.new_id()),
                 at=now,
                 author=author,
                 action=Action.CONSOLIDATE,
-                edits=tuple(edits),
+                edits=followed,
                 session=viewer.session,
             )
         )

@@ -12,16 +12,15 @@ from backstory.domain.context_block import said_block
 from backstory.domain.evidence_offer import OfferedPassage, repeats
 from backstory.domain.evidence_passages import EvidencePassage
 from backstory.domain.grounding import ground
-from backstory.domain.memory import Memory, Sensitivity
 from backstory.domain.provenance import is_injectable
 from backstory.domain.scope import Audience, Viewer
-from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.domain.utterance import utterances
 from backstory.ports.conversation import Archive
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, TokenCounter
 from backstory.services.corrections import Corrections
 from backstory.services.evidence import EvidenceRecall
+from backstory.services.withheld import withheld_memories
 
 _MOST_WITHHELD = 1000
 """Of each kind that a quote is held against; where there are more, nothing is quoted."""
@@ -91,19 +90,10 @@ class EvidenceQuotes:
 
     async def _not_withheld(self, passages: Sequence[OfferedPassage], viewer: Viewer) -> list[OfferedPassage]:
         """Those that neither are the source of a memory that no model is to be shown any more, nor repeat one."""
-        everything = Selection(
-            viewer=replace(viewer, audience=Audience.PERSON), now=self._clock.now(), states=EVERY_STATE
-        )
-        withheld: list[Memory] = []
-        for narrowed in (
-            replace(everything, states=frozenset({"deleted"})),
-            replace(everything, sensitivity=Sensitivity.PRIVATE),
-            replace(everything, sensitivity=Sensitivity.LOCAL_ONLY),
-        ):
-            found = await self._memories.select(narrowed, limit=_MOST_WITHHELD)
-            if len(found) == _MOST_WITHHELD:
-                return []
-            withheld += found
+        now = self._clock.now()
+        withheld = await withheld_memories(self._memories, viewer, now=now, most=_MOST_WITHHELD)
+        if withheld is None:
+            return []
         return [item for item in passages if not any(repeats(item.passage, memory) for memory in withheld)]
 
     async def _not_outdated(self, passages: Sequence[OfferedPassage], viewer: Viewer) -> list[OfferedPassage]:

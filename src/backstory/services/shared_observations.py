@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from backstory.domain.digest import Piece, SessionDigest, Strategy, messages_of
 from backstory.domain.grounding import LEAST_SUPPORT, ground
-from backstory.domain.memory import Memory, Sensitivity
 from backstory.domain.observation_cursor import IMPORTED
 from backstory.domain.observation_log import render_log, tail
 from backstory.domain.provenance import is_injectable
 from backstory.domain.scope import Audience, Viewer, may_read
-from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.domain.shared_notes import NotesBlock, SessionNotes, shared_lines, statement
 from backstory.domain.text import normalise
 from backstory.domain.utterance import Utterance, utterances
@@ -24,6 +22,7 @@ from backstory.ports.digests import DigestStore
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, TokenCounter
 from backstory.services.conversation import Aside, at_once
+from backstory.services.withheld import withheld_memories
 
 if TYPE_CHECKING:
     from backstory.domain.conversation import Message, Session
@@ -186,19 +185,10 @@ class SharedObservations:
 
     async def _withheld(self, viewer: Viewer) -> _Withheld | None:
         """What is not to be repeated; None where it is too much to compare with."""
-        everything = Selection(
-            viewer=replace(viewer, audience=Audience.PERSON), now=self._clock.now(), states=EVERY_STATE
-        )
-        withheld: list[Memory] = []
-        for narrowed in (
-            replace(everything, states=frozenset({"deleted"})),
-            replace(everything, sensitivity=Sensitivity.PRIVATE),
-            replace(everything, sensitivity=Sensitivity.LOCAL_ONLY),
-        ):
-            found = await self._memories.select(narrowed, limit=_MOST_WITHHELD)
-            if len(found) == _MOST_WITHHELD:
-                return None
-            withheld += found
+        now = self._clock.now()
+        withheld = await withheld_memories(self._memories, viewer, now=now, most=_MOST_WITHHELD)
+        if withheld is None:
+            return None
         return _Withheld(
             texts=frozenset(normalise(memory.content) for memory in withheld),
             messages=frozenset(message for memory in withheld for message in memory.provenance.messages),
