@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,9 @@ import pytest
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.digest import DigestState, DigestUpdate, Lease, Piece, Strategy
-from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
-from backstory.entrypoints.cli.main import main
+from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.entrypoints.drive import drive
+from tests.command_line import CommandLine
 from tests.integration.scripted_server import Answer, ScriptedServer
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -26,33 +24,16 @@ PUMP, ORCHARD = SessionId("ses_pump"), SessionId("ses_orchard")
 SUMMARY = "The inlet was clogged; it was cleaned and the pump runs again."
 
 
-@dataclass
-class Done:
-    """What a command said, and its exit code."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-class Farm:
+class Farm(CommandLine):
     """A project whose store has two long sessions."""
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.home, self._capsys, self._monkeypatch = home, capsys, monkeypatch
-        folder = home / "farm"
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("BACKSTORY_HOME", str(home / "store"))
-        monkeypatch.setenv("BACKSTORY_NO_BACKGROUND", "1")
-        self.set(RECALL_MODE="lexical")
-        self.ok("remember", "The gate is oiled in spring")
-        project = ProjectId(self.json("status")["project"]["id"])
-        self.path = home / "store" / "backstory.db"
+        self.home = home
+        super().__init__(home, monkeypatch, capsys, name="farm")
         with self.opened() as backend:
             for session in (PUMP, ORCHARD):
                 info = Session(
-                    id=session, project=project, host="opencode", directory="/f", created_at=NOW, updated_at=NOW
+                    id=session, project=self.project, host="opencode", directory="/f", created_at=NOW, updated_at=NOW
                 )
                 drive(backend.conversations.put_session(info))
                 for number in range(12):
@@ -70,24 +51,6 @@ class Farm:
                 drive(backend.memories.close())
 
         return opening()
-
-    def set(self, **settings: str) -> None:
-        for name, value in settings.items():
-            self._monkeypatch.setenv(f"BACKSTORY_{name}", value)
-
-    def run(self, *arguments: str) -> Done:
-        self._capsys.readouterr()
-        code = main(arguments)
-        out, err = self._capsys.readouterr()
-        return Done(returncode=code, stdout=out, stderr=err)
-
-    def ok(self, *arguments: str) -> str:
-        done = self.run(*arguments)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def json(self, *arguments: str) -> Any:  # Any: JSON of any shape
-        return json.loads(self.ok(*arguments, "--json"))
 
     def digest(self, session: SessionId, *pieces: Piece, **state: Any) -> None:
         known = DigestState(session=session, strategy=pieces[0].strategy, updated_at=NOW, **state)

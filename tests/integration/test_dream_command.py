@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.digest import Lease
 from backstory.domain.dream_state import DreamState
-from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
-from backstory.entrypoints.cli.main import main
+from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.entrypoints.drive import drive
+from tests.command_line import KNOWN, CommandLine
 from tests.integration.scripted_server import Answer, ScriptedServer
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -28,29 +28,11 @@ FACT = "The ferry leaves from pier 12."
 SECRET = "a1B2a1B2"
 
 
-@dataclass
-class Done:
-    """What a command said, and its exit code."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-class Harbour:
+class Harbour(CommandLine):
     """A project whose store has one session, with a model that answers over HTTP."""
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys, self._monkeypatch = capsys, monkeypatch
-        folder = home / "harbour"
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("BACKSTORY_HOME", str(home / "store"))
-        monkeypatch.setenv("BACKSTORY_NO_BACKGROUND", "1")
-        self.set(RECALL_MODE="lexical")
-        self.ok("remember", "The lighthouse is painted each spring")
-        self.project = ProjectId(self.json("status")["project"]["id"])
-        self.path = home / "store" / "backstory.db"
+        super().__init__(home, monkeypatch, capsys, name="harbour")
         self.say(NIGHT)
 
     def say(self, session: SessionId, text: str = SAID, *, at: datetime = NOW, **fields: Any) -> None:
@@ -79,24 +61,6 @@ class Harbour:
         backend = open_sqlite(self.path)
         assert drive(backend.dreams.apply(state))
         drive(backend.memories.close())
-
-    def set(self, **settings: str) -> None:
-        for name, value in settings.items():
-            self._monkeypatch.setenv(f"BACKSTORY_{name}", value)
-
-    def run(self, *arguments: str) -> Done:
-        self._capsys.readouterr()
-        code = main(arguments)
-        out, err = self._capsys.readouterr()
-        return Done(returncode=code, stdout=out, stderr=err)
-
-    def ok(self, *arguments: str) -> str:
-        done = self.run(*arguments)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def json(self, *arguments: str) -> Any:  # Any: JSON of any shape
-        return json.loads(self.ok(*arguments, "--json"))
 
     def memories(self) -> list[str]:
         return [memory["content"] for memory in self.json("list")["memories"]]
@@ -128,7 +92,7 @@ def test_a_dry_run_shows_what_would_be_kept_and_writes_nothing(harbour: Harbour,
     told = harbour.ok("dream", "--dry-run")
     assert f"+ new (decision): {FACT}" in told
     assert "would be 1 change by openai:tiny" in told
-    assert harbour.memories() == ["The lighthouse is painted each spring"]
+    assert harbour.memories() == [KNOWN]
     assert harbour.state() is None
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +15,7 @@ from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.part_admission import KeepLimits, admit_message
 from backstory.entrypoints.cli.main import main
 from backstory.entrypoints.drive import drive
+from tests.command_line import CommandLine
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 LOG = "".join(f"{n}: compiled\n" for n in range(9000))
@@ -24,43 +23,12 @@ PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 DAY = timedelta(days=1)
 
 
-@dataclass
-class Done:
-    """What a command said, and its exit code."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-class Archive:
+class Archive(CommandLine):
     """A store with a project in it, and what was said there."""
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-        folder = home / "orchard"
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("BACKSTORY_HOME", str(home / "store"))
-        monkeypatch.setenv("BACKSTORY_NO_BACKGROUND", "1")
-        monkeypatch.setenv("BACKSTORY_RECALL_MODE", "lexical")
-        self.ok("remember", "The gate is oiled in spring")
-        self.project = ProjectId(self.json("status")["project"]["id"])
-        self.backend = open_sqlite(home / "store" / "backstory.db")
-
-    def run(self, *arguments: str) -> Done:
-        self.capsys.readouterr()
-        code = main(arguments)
-        out, err = self.capsys.readouterr()
-        return Done(returncode=code, stdout=out, stderr=err)
-
-    def ok(self, *arguments: str) -> str:
-        done = self.run(*arguments)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def json(self, *arguments: str) -> Any:  # Any: JSON of any shape
-        return json.loads(self.ok(*arguments, "--json"))
+        super().__init__(home, monkeypatch, capsys, name="orchard")
+        self.backend = open_sqlite(self.path)
 
     def session(self, name: str, *, days_ago: int = 0, parent: str | None = None, project: str | None = None) -> None:
         at = NOW - days_ago * DAY
