@@ -12,6 +12,7 @@ from backstory.config.dreaming import DreamSettings
 from backstory.config.locations import platform_folder
 from backstory.config.long_sessions import ObservationSettings, ReflectionSettings, SessionSettings, TreeSettings
 from backstory.config.options import Group, Option, declared_options, option
+from backstory.config.serving import ServeSettings, ToolSettings
 from backstory.config.stores_and_models import EmbedderSettings, ModelSettings, StoreSettings
 
 RecallMode = Literal["hybrid", "lexical"]
@@ -19,7 +20,6 @@ Rerank = Literal["off", "auto"]
 Relevance = Literal["quiet", "balanced", "keen"]
 Selection = Literal["relevance", "recency"]
 EmbedArchive = Literal["auto", "always", "never"]
-Toolset = Literal["default", "memory-tree", "ocpg", "opencode-memory", "git-memory", "observational", "all"]
 LogLevel = Literal["error", "warning", "info", "debug"]
 
 _DATABASE = "backstory.db"
@@ -180,12 +180,6 @@ class OpenCodeSettings(Group):
     """How Backstory sits in OpenCode."""
 
     tools: bool = option(True, project="off-only", help="Whether the agent gets memory tools.")
-    toolset: Toolset = option(
-        "default",
-        choices=get_args(Toolset),
-        project="never",
-        help="Not used yet. Which tools: Backstory's own, or those of an older product under their own names.",
-    )
     subagents: bool = option(False, project="off-only", help="Whether sub-agents' sessions are captured and kept too.")
 
 
@@ -214,6 +208,8 @@ class Settings(Group):
     archive: ArchiveSettings = ArchiveSettings()
     limits: LimitSettings = LimitSettings()
     opencode: OpenCodeSettings = OpenCodeSettings()
+    tools: ToolSettings = ToolSettings()
+    serve: ServeSettings = ServeSettings()
     log: LogSettings = LogSettings()
     session: SessionSettings = SessionSettings()
     tree: TreeSettings = TreeSettings()

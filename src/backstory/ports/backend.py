@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # some milliseconds each that a recall would pay for nothing
     from backstory.ports.doubts import DoubtStore
     from backstory.ports.dreams import DreamStore
     from backstory.ports.erasing import Eraser
+    from backstory.ports.keepsakes import KeepsakeStore
     from backstory.ports.ledger import Ledger
     from backstory.ports.upkeep import StoreUpkeep
 
@@ -34,5 +35,6 @@ class Backend:
     digests: DigestStore
     dreams: DreamStore
     doubts: DoubtStore
+    keepsakes: KeepsakeStore
     upkeep: StoreUpkeep | None = None
     eraser: Eraser | None = None

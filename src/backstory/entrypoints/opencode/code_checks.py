@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 
 from backstory.domain.ids import ProjectId
-from backstory.entrypoints.opencode.places import Place
+from backstory.entrypoints.places import Place
 from backstory.errors import BackstoryError
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import anyio
 
 from backstory.domain.ids import SessionId
-from backstory.entrypoints.opencode.places import Place
+from backstory.entrypoints.places import Place
 from backstory.errors import BackstoryError, StoreError
 
 log = logging.getLogger(__name__)

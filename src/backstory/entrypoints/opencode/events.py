@@ -18,10 +18,10 @@ from backstory.entrypoints.opencode.dreams import DreamHooks
 from backstory.entrypoints.opencode.helpers import Ask, HelperSessions
 from backstory.entrypoints.opencode.histories import HistoryHooks
 from backstory.entrypoints.opencode.host_messages import to_message, to_part, to_session
-from backstory.entrypoints.opencode.places import Place, Places
 from backstory.entrypoints.opencode.prompts import PromptHooks
 from backstory.entrypoints.opencode.requests import RequestHooks
 from backstory.entrypoints.opencode.waits import EVENT_WAIT
+from backstory.entrypoints.places import Place, Places
 from backstory.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from backstory.domain.digest import Strategy
 from backstory.domain.digest_plan import Listed, current_turn
 from backstory.domain.ids import MessageId, ProjectId, SessionId
 from backstory.entrypoints.opencode import protocol
-from backstory.entrypoints.opencode.places import Place, Places
 from backstory.entrypoints.opencode.waits import HISTORY_WAIT, within
+from backstory.entrypoints.places import Place, Places
 from backstory.errors import BackstoryError, StoreError
 
 log = logging.getLogger(__name__)

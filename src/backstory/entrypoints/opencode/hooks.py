@@ -23,12 +23,12 @@ from backstory.entrypoints.opencode.events import EventHooks, GiveWay
 from backstory.entrypoints.opencode.handshake import Handshake, note_handshake
 from backstory.entrypoints.opencode.helpers import HelperSessions
 from backstory.entrypoints.opencode.histories import HistoryHooks
-from backstory.entrypoints.opencode.places import Places
 from backstory.entrypoints.opencode.prompts import PromptHooks
 from backstory.entrypoints.opencode.questions import Questions
 from backstory.entrypoints.opencode.requests import RequestHooks
 from backstory.entrypoints.opencode.sidecar import renew_at_start
 from backstory.entrypoints.opencode.waits import HELLO_WAIT, HELLO_WITHIN, TOOL_WAIT, within
+from backstory.entrypoints.places import Places
 from backstory.entrypoints.tools import Call, find_tool, manifest, run_tool
 from backstory.errors import StoreError
 

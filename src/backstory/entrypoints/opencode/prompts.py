@@ -16,7 +16,6 @@ from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.markup import unwrap
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.helpers import HELPER
-from backstory.entrypoints.opencode.places import Place, Places
 from backstory.entrypoints.opencode.unkept import Unkept
 from backstory.entrypoints.opencode.waits import (
     FIRST_PROMPT_WITHIN_S,
@@ -26,6 +25,7 @@ from backstory.entrypoints.opencode.waits import (
     TooLate,
     within,
 )
+from backstory.entrypoints.places import Place, Places
 from backstory.errors import StoreError, StoreUnavailable
 from backstory.services.conversation import Captured, Prompt
 

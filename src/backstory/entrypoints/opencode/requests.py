@@ -10,8 +10,8 @@ from typing import Any
 from backstory.domain.ids import MessageId, SessionId
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.histories import HistoryHooks
-from backstory.entrypoints.opencode.places import Place, Places
 from backstory.entrypoints.opencode.waits import COMPACTING_WAIT, SNAPSHOT_WAIT
+from backstory.entrypoints.places import Place, Places
 
 
 class RequestHooks:

@@ -19,20 +19,16 @@ import anyio.abc
 import anyio.to_thread
 
 from backstory.bootstrap import App
-from backstory.domain.admission import admit_evidence
-from backstory.domain.capture import capture
-from backstory.domain.text import analyse_query
+from backstory.entrypoints.background_upkeep import BackgroundUpkeep
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.hooks import Hooks
 from backstory.entrypoints.opencode.questions import Questions
-from backstory.errors import BackstoryError, ModelError
+from backstory.errors import BackstoryError
 
 log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 THREAD_SWITCH_S = 0.0005
-EMBED_AFTER_S = 0.2
-EXPIRY_EVERY_S = 3600.0
 DRAIN_WITHIN_S = 0.7  # after the end of input; the plugin kills 1 s after it
 GIVE_WAY_WITHIN_S = 2.0  # how long an event waits for requests, so that none of them can hold up all events
 
@@ -51,7 +47,8 @@ class Bridge:
         self._source = source
         self._sink = sink
         self._questions = Questions(self._write)
-        self._hooks = Hooks(app, questions=self._questions, changed=self._wake_embedder, give_way=self._give_way)
+        self._upkeep = BackgroundUpkeep(app, give_way=self._give_way)
+        self._hooks = Hooks(app, questions=self._questions, changed=self._upkeep.wake, give_way=self._give_way)
         self._requests = {
             "hello": _Method(protocol.Hello, self._hooks.hello),
             "chat.message": _Method(protocol.ChatMessage, self._hooks.prompts.chat_message),
@@ -66,7 +63,6 @@ class Bridge:
             "dropped": _Method(protocol.Dropped, self._hooks.prompts.dropped),
             "goodbye": _Method(protocol.Goodbye, self._hooks.goodbye),
         }
-        self._embed_wanted = anyio.Event()
         self._running = 0
         self._quiet = anyio.Event()
         self._quiet.set()
@@ -76,13 +72,13 @@ class Bridge:
         events_in, events_out = anyio.create_memory_object_stream[protocol.Incoming](math.inf)
         try:
             async with anyio.create_task_group() as background:
-                background.start_soon(self._embed_in_background)
+                background.start_soon(self._upkeep.keep_embedding)
                 background.start_soon(self._hooks.prompts.unkept.keep_trying)
                 background.start_soon(self._hooks.helpers.keep_sweeping)
                 background.start_soon(self._hooks.histories.keep_working)
                 background.start_soon(self._hooks.dreams.keep_working)
                 background.start_soon(self._hooks.code_checks.keep_working)
-                background.start_soon(self._expire_in_background)
+                background.start_soon(self._upkeep.keep_expiring)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._take_events, events_out)
                     async with events_in:
@@ -177,64 +173,6 @@ class Bridge:
             self._sink.flush()
         except (OSError, ValueError) as error:
             log.warning("event=plugin_gone reason=%s", error)  # the input ends next, and with it this process
-
-    def _wake_embedder(self) -> None:
-        self._embed_wanted.set()
-
-    async def _embed_in_background(self) -> None:
-        """Load the model before the first prompt needs it, then give new memories their vectors as they come."""
-        await anyio.to_thread.run_sync(_warm_rules)
-        await self._refresh_evidence()
-        if self._app.embedder is None:
-            log.info("event=lexical_only reason=%s", self._app.no_embedder)
-            return
-        await self._warm_up()
-        while True:
-            self._embed_wanted = anyio.Event()
-            try:
-                report = await self._app.maintenance.embed_missing(give_way=self._give_way)
-            except BackstoryError as error:
-                log.warning("event=embedding_skipped reason=%s", error)
-            except Exception:
-                log.exception("event=embedding_broke")  # without vectors, recall still has words
-            else:
-                if report.stopped_because:
-                    log.warning("event=embedding_stopped reason=%s", report.stopped_because)
-            await self._embed_wanted.wait()
-            await anyio.sleep(EMBED_AFTER_S)  # several memories of one turn are embedded together
-
-    async def _expire_in_background(self) -> None:
-        """Remove what may not be kept any longer, for as long as the process lives."""
-        while True:
-            try:
-                await self._app.retention.keep_up(give_way=self._give_way)
-            except BackstoryError as error:
-                log.warning("event=expiry_skipped reason=%s", error)
-            except Exception:
-                log.exception("event=expiry_broke")
-            await anyio.sleep(EXPIRY_EVERY_S)
-
-    async def _refresh_evidence(self) -> None:
-        try:
-            await self._app.maintenance.refresh_evidence()
-        except BackstoryError as error:
-            log.warning("event=evidence_not_refreshed reason=%s", error)
-
-    async def _warm_up(self) -> None:
-        assert self._app.embedder is not None
-        try:
-            await self._app.embedder.embed(["warm up"])
-            if self._app.second is not None:
-                await self._app.second.query("warm up")
-        except ModelError as error:
-            log.warning("event=embedder_unavailable reason=%s", error)
-
-
-def _warm_rules() -> None:
-    """Compile the patterns that a prompt passes, 100 ms in all, before the first prompt has to wait for them."""
-    admit_evidence("password=warm-up")
-    capture("Remember that this is only a warm-up.")
-    analyse_query("warm up")
 
 
 def serve_stdio(app: App) -> NoReturn:

@@ -10,7 +10,7 @@ import anyio
 
 from backstory.domain.ids import ProjectId
 from backstory.entrypoints.opencode.code_checks import CodeChecks
-from backstory.entrypoints.opencode.places import Place
+from backstory.entrypoints.places import Place
 from backstory.errors import StoreUnavailable
 from backstory.services.code_check import CodeReport
 

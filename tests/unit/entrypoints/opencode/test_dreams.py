@@ -16,7 +16,7 @@ from backstory.config import Settings
 from backstory.config.dreaming import DreamSettings
 from backstory.domain.ids import ProjectId, SessionId
 from backstory.entrypoints.opencode.dreams import DreamHooks
-from backstory.entrypoints.opencode.places import Place
+from backstory.entrypoints.places import Place
 from backstory.errors import StoreBusy
 from backstory.services.dreaming import Dreamt, Outcome
 from backstory.testing.fakes import FakeClock

@@ -21,7 +21,7 @@ from backstory.domain.digest import DigestState, DigestUpdate, Strategy
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.histories import MAX_TRIES, HistoryHooks
-from backstory.entrypoints.opencode.places import Place, Places
+from backstory.entrypoints.places import Place, Places
 from backstory.errors import StoreBusy, StoreError
 from backstory.ports.backend import Backend
 from backstory.testing.fakes import START

@@ -8,6 +8,7 @@ from backstory.adapters.stores.memory.doubts import InMemoryDoubts
 from backstory.adapters.stores.memory.dreams import InMemoryDreams
 from backstory.adapters.stores.memory.erasing import InMemoryEraser
 from backstory.adapters.stores.memory.evidence import InMemoryEvidenceIndex
+from backstory.adapters.stores.memory.keepsakes import InMemoryKeepsakes
 from backstory.adapters.stores.memory.ledger import InMemoryLedger
 from backstory.adapters.stores.memory.memories import InMemoryMemories
 from backstory.adapters.stores.memory.projects import InMemoryProjects
@@ -39,6 +40,7 @@ def open_memory_store() -> Backend:
         digests=InMemoryDigests(digests),
         dreams=InMemoryDreams(memories, dreams),
         doubts=InMemoryDoubts(memories),
+        keepsakes=InMemoryKeepsakes({}),
         upkeep=InMemoryUpkeep(memories, conversations, projects),
         eraser=InMemoryEraser(memories, conversations, digests, dreams),
     )

@@ -11,6 +11,7 @@ from backstory.adapters.stores.postgres.doubts import PostgresDoubts
 from backstory.adapters.stores.postgres.dreams import PostgresDreams
 from backstory.adapters.stores.postgres.erasing import PostgresEraser
 from backstory.adapters.stores.postgres.evidence import PostgresEvidenceIndex
+from backstory.adapters.stores.postgres.keepsakes import PostgresKeepsakes
 from backstory.adapters.stores.postgres.ledger import PostgresLedger
 from backstory.adapters.stores.postgres.memories import PostgresMemories
 from backstory.adapters.stores.postgres.ocpg.connection import LinkedConnection
@@ -60,6 +61,7 @@ def open_postgres(
         digests=PostgresDigests(connection),
         dreams=PostgresDreams(connection),
         doubts=PostgresDoubts(connection),
+        keepsakes=PostgresKeepsakes(connection),
         upkeep=PostgresUpkeep(
             connection,
             limits,

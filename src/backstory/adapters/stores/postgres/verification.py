@@ -22,7 +22,7 @@ _OWN_TABLES = (
     "memory_sessions", "changes", "change_edits", "memory_terms", "term_frequencies", "vectors", "vector_removals",
     "sessions", "messages", "parts", "blobs", "part_blobs", "recall_blocks", "recall_block_memories", "snapshots",
     "passages", "passage_statistics", "passage_terms", "passage_vectors", "ledger", "digests", "digest_pieces",
-    "dreams", "summaries", "summary_sources", "doubts",
+    "dreams", "summaries", "summary_sources", "doubts", "keepsakes",
 )  # fmt: skip
 _PARTS = """
     SELECT 'the index ' || i.indexrelid::regclass || ' is not whole' FROM pg_index i

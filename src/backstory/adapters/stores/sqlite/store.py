@@ -14,6 +14,7 @@ from backstory.adapters.stores.sqlite.doubts import SqliteDoubts
 from backstory.adapters.stores.sqlite.dreams import SqliteDreams
 from backstory.adapters.stores.sqlite.erasing import SqliteEraser
 from backstory.adapters.stores.sqlite.evidence import SqliteEvidenceIndex
+from backstory.adapters.stores.sqlite.keepsakes import SqliteKeepsakes
 from backstory.adapters.stores.sqlite.ledger import SqliteLedger
 from backstory.adapters.stores.sqlite.memories import SqliteMemories
 from backstory.adapters.stores.sqlite.projects import SqliteProjects
@@ -50,6 +51,7 @@ def open_sqlite(
         digests=SqliteDigests(connection),
         dreams=SqliteDreams(connection),
         doubts=SqliteDoubts(connection),
+        keepsakes=SqliteKeepsakes(connection),
         upkeep=SqliteUpkeep(connection, limits, prepare=_prepare, patience=busy_timeout),
         eraser=SqliteEraser(connection, limits, patience=busy_timeout),
     )

@@ -1,4 +1,4 @@
-"""The folders that OpenCode has open: the application under each one's settings, its project, and wrong settings."""
+"""The folders that a host has open: the application under each one's settings, its project, and wrong settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_FAULTS = 3  # told of wrong settings; the log has all
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A folder that OpenCode has open: the application under its settings, and its project."""
+    """A folder that a host has open: the application under its settings, and its project."""
 
     app: App
     directory: str
@@ -39,10 +39,10 @@ class Place:
 class Places:
     """Each folder is read when it is first asked for, and again after ``leave``. All share the store of ``app``.
 
-    ``generate`` asks the language model of the host, which each folder's application may use.
+    ``generate`` asks the language model of the host, which each folder's application may use, where the host lends one.
     """
 
-    def __init__(self, app: App, *, generate: HostAsk) -> None:
+    def __init__(self, app: App, *, generate: HostAsk | None = None) -> None:
         self._app = app
         self._generate = generate
         self._apps: dict[str, App] = {}
@@ -69,7 +69,9 @@ class Places:
             return self._app.with_settings(settings, host_model=app.host_model), [f"{error}; no session is digested"]
         return app, []
 
-    def _host_model(self, directory: str, settings: Settings) -> HostTextModel:
+    def _host_model(self, directory: str, settings: Settings) -> HostTextModel | None:
+        if self._generate is None:
+            return None
         chosen = settings.models
         return HostTextModel(
             self._generate,
