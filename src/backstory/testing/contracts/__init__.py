@@ -15,6 +15,7 @@ from backstory.testing.contracts.doubt_store import DOUBT_STORE_CHECKS
 from backstory.testing.contracts.dream_store import DREAM_STORE_CHECKS
 from backstory.testing.contracts.eraser import ERASER_CHECKS
 from backstory.testing.contracts.evidence_index import EVIDENCE_INDEX_CHECKS
+from backstory.testing.contracts.keepsake_store import KEEPSAKE_STORE_CHECKS
 from backstory.testing.contracts.ledger import LEDGER_CHECKS
 from backstory.testing.contracts.memory_store import MEMORY_STORE_CHECKS
 from backstory.testing.contracts.project_registry import PROJECT_REGISTRY_CHECKS
@@ -41,6 +42,7 @@ BACKEND_CHECKS: tuple[Check, ...] = (
     *DREAM_STORE_CHECKS,
     *SUMMARY_CHECKS,
     *DOUBT_STORE_CHECKS,
+    *KEEPSAKE_STORE_CHECKS,
     *ERASER_CHECKS,
 )
 
@@ -55,6 +57,7 @@ __all__ = [
     "DREAM_STORE_CHECKS",
     "ERASER_CHECKS",
     "EVIDENCE_INDEX_CHECKS",
+    "KEEPSAKE_STORE_CHECKS",
     "LEDGER_CHECKS",
     "MEMORY_STORE_CHECKS",
     "PROJECT_REGISTRY_CHECKS",

@@ -15,9 +15,11 @@ from backstory.errors import InputError
 from backstory.ports.conversation import MessageCount, Pruned
 
 if TYPE_CHECKING:
+    from backstory.adapters.stores.memory.keepsakes import KeepsakeKey
     from backstory.domain.blob import Blob
     from backstory.domain.digest import SessionDigest
     from backstory.domain.dream_state import DreamState
+    from backstory.domain.interchange import Keepsake
 
 
 class InMemoryConversations:
@@ -27,11 +29,12 @@ class InMemoryConversations:
         self,
         digests: dict[SessionId, SessionDigest] | None = None,
         dreams: dict[SessionId, DreamState] | None = None,
+        keepsakes: dict[KeepsakeKey, Keepsake] | None = None,
     ) -> None:
-        """``digests`` and ``dreams`` are those of the stores beside this: a session that is removed takes its own with
-        it."""
+        """What is given is of the stores beside this: a session that is removed takes its own with it."""
         self._digests = {} if digests is None else digests
         self._dreams = {} if dreams is None else dreams
+        self._keepsakes = {} if keepsakes is None else keepsakes
         self._sessions: dict[SessionId, Session] = {}
         self._messages: dict[MessageId, Message] = {}
         self._parts: dict[PartId, tuple[MessageId, SessionId, Part]] = {}
@@ -212,6 +215,8 @@ class InMemoryConversations:
         for key in gone:
             self._digests.pop(key, None)
             self._dreams.pop(key, None)
+        for name in [name for name, kept in self._keepsakes.items() if kept.session in gone]:
+            del self._keepsakes[name]
         self._blocks = {
             name: block for name, block in self._blocks.items() if name in self._messages or block.created_at >= before
         }

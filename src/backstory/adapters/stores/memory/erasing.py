@@ -10,12 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
+from backstory.adapters.stores.memory.keepsakes import KeepsakeKey
 from backstory.adapters.stores.memory.memories import InMemoryMemories
 from backstory.domain.conversation import Part
 from backstory.domain.digest import SessionDigest
 from backstory.domain.dream_state import DreamState
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, MessageId, SessionId
+from backstory.domain.interchange import Keepsake
 from backstory.ports.erasing import Cleaned, Erasure, Found, Progress, Receipt, Trace
 
 if TYPE_CHECKING:
@@ -43,11 +45,13 @@ class InMemoryEraser:
         conversations: InMemoryConversations,
         digests: dict[SessionId, SessionDigest],
         dreams: dict[SessionId, DreamState],
+        keepsakes: dict[KeepsakeKey, Keepsake],
     ) -> None:
         self._memories = memories
         self._conversations = conversations
         self._digests = digests
         self._dreams = dreams
+        self._keepsakes = keepsakes
         self._receipts: dict[ChangeId, Receipt] = {}
 
     async def look(self, rewrite: Rewrite, told: Callable[[Found], None], *, progress: Progress | None = None) -> None:
@@ -96,6 +100,7 @@ class InMemoryEraser:
         summaries, doubts = self._memories.summaries, self._memories.doubts
         tables = self._conversations.tables()
         tables |= {"digests": self._digests, "dreaming": self._dreams, "summaries": summaries, "doubts": doubts}
+        tables["keepsakes"] = self._keepsakes
         return tables
 
     def _let_go(self, shown: set[MemoryId], rewrite: Rewrite) -> None:

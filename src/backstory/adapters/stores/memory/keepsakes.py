@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from backstory.domain.interchange import Keepsake
 
-Key = tuple[str, str, str]
+KeepsakeKey = tuple[str, str, str]
+"""Format, store and key."""
 
 
 class InMemoryKeepsakes:
     """The KeepsakeStore in a dict, which others must reach too: what is pruned or erased goes from it."""
 
-    def __init__(self, rows: dict[Key, Keepsake]) -> None:
+    def __init__(self, rows: dict[KeepsakeKey, Keepsake]) -> None:
         self._rows = rows
 
     async def put(self, keepsakes: Sequence[Keepsake]) -> int:

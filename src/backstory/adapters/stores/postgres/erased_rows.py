@@ -21,14 +21,13 @@ from backstory.adapters.stores.postgres.passages import index_told, lock_evidenc
 from backstory.adapters.stores.postgres.tenancy import TENANT, lock_tenant
 from backstory.adapters.stores.postgres.words import index_words, unindex_words
 from backstory.adapters.stores.sqlite.blobs import blob_from_row
-from backstory.adapters.stores.sqlite.erased_rows import WITHDRAWN
+from backstory.adapters.stores.sqlite.erased_rows import WITHDRAWN, rewrite_of
 from backstory.adapters.stores.sqlite.receipts import receipt_of, receipt_row
 from backstory.adapters.stores.sqlite.rows import COLUMNS, WRITTEN, memory_from_row, memory_row
 from backstory.codecs.erasure import (
     NAMES,
     changed_text,
     erased_key,
-    rewritten_column,
     rewritten_detail,
     rewritten_image,
     rewritten_text,
@@ -289,7 +288,7 @@ def _columns(raw: _Raw, walk: _Walk, table: str, columns: Sequence[tuple[str, st
     for row in walk.rows(raw, f"SELECT {selected} FROM {table} WHERE tenant = {TENANT}"):
         names, values = row[: len(key)], row[len(key) :]
         for column, text in zip(texts, values, strict=True):
-            kept = None if text is None else rewritten_column(text, walk.rewrite)
+            kept = None if text is None else rewrite_of(table)(text, walk.rewrite)
             if kept is not None and kept != text:
                 kept = erased_key(names[0]) if (table, column) == ("changes", "key") else kept
                 found = Found(place=_PLACES.get(table, table), where=str(names[0]), before=text, after=kept)

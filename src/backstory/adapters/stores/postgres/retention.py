@@ -137,6 +137,6 @@ def _remove_empty(raw: _Raw, before_us: int) -> Pruned:
 
     parts = remove("parts", "session", _OLD_SESSIONS)
     blocks = remove("snapshots", "session", _OLD_SESSIONS) + remove("recall_blocks", "message", _LONE_BLOCKS)
-    for table in ("digests", "dreams"):  # what was made of them, and how far
+    for table in ("digests", "dreams", "keepsakes"):  # what was made of them, and kept with them
         remove(table, "session", _OLD_SESSIONS)
     return Pruned(parts=parts, blocks=blocks, sessions=remove("sessions", "id", _OLD_SESSIONS))

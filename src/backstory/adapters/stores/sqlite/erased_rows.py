@@ -283,12 +283,17 @@ def _columns(raw: sqlite3.Connection, walk: Walk, table: str) -> Iterator[Rewrit
     for row in walk.stepping(raw.execute(f"SELECT {', '.join((*key, *texts))} FROM {table}")):
         names, values = row[: len(key)], row[len(key) :]
         for column, text in zip(texts, values, strict=True):
-            kept = rewritten_column(text, walk.rewrite) if isinstance(text, str) else text
+            kept = rewrite_of(table)(text, walk.rewrite) if isinstance(text, str) else text
             if isinstance(text, str) and isinstance(kept, str) and kept != text:
                 if (table, column) == ("changes", "key"):
                     kept = erased_key(str(names[0]))
                 found = Found(place=_PLACES.get(table, table), where=str(names[0]), before=text, after=kept)
                 yield _update(raw, found, f"UPDATE {table} SET {column} = ? WHERE {where}", kept, *names)
+
+
+def rewrite_of(table: str) -> Callable[[str, Rewrite], str]:
+    """How the texts of a table are rewritten: JSON of another product holds texts under any name."""
+    return rewritten_text if table == "keepsakes" else rewritten_column
 
 
 def _update(raw: sqlite3.Connection, found: Found, statement: str, *parameters: object) -> Rewritten:

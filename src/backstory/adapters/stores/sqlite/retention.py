@@ -112,7 +112,11 @@ def _remove_empty(raw: sqlite3.Connection, before_us: int) -> Pruned:
     if raw.execute(_OLD_SESSIONS, given).fetchone() is not None:
         parts = raw.execute(f"DELETE FROM parts WHERE session IN ({_OLD_SESSIONS})", given).rowcount
         blocks = raw.execute(f"DELETE FROM snapshots WHERE session IN ({_OLD_SESSIONS})", given).rowcount
-        for table in ("digests", "dreams"):  # what was made of them, and how far
+        for table in (
+            "digests",
+            "dreams",
+            "keepsakes",
+        ):  # what was made of them, and kept with them
             raw.execute(f"DELETE FROM {table} WHERE session IN ({_OLD_SESSIONS})", given)
         sessions = raw.execute(f"DELETE FROM sessions WHERE id IN ({_OLD_SESSIONS})", given).rowcount
     blocks += raw.execute(f"DELETE FROM recall_blocks WHERE message IN ({_LONE_BLOCKS})", given).rowcount
