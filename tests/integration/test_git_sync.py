@@ -173,7 +173,7 @@ def test_both_sides_of_a_conflict_stay_in_the_history_and_the_newer_decision_sta
     clone: Callable[..., Clone],
 ) -> None:
     here, there = clone("here"), clone("there")
-    memory = here.add("Otters eat fish")
+    memory = here.add("Otters eat fish", origin=Origin.AGENT)
     here.sync()
     there.sync()
     [theirs] = there.memories()
@@ -230,7 +230,7 @@ def test_ratings_of_two_clones_count_from_both(clone: Callable[..., Clone]) -> N
 
 def test_the_same_rating_in_two_clones_counts_twice_and_beside_a_newer_text(clone: Callable[..., Clone]) -> None:
     here, there = clone("here"), clone("there")
-    memory = here.add("Otters eat fish")
+    memory = here.add("Otters eat fish", origin=Origin.AGENT)
     here.sync()
     there.sync()
     [theirs] = there.memories()

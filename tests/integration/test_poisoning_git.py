@@ -15,13 +15,14 @@ import pytest
 from backstory.bootstrap import App
 from backstory.config import load
 from backstory.domain.history import Action, Edit
-from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Memory, Tier, Visibility, supersede
+from backstory.domain.ids import MemoryId, SessionId
+from backstory.domain.memory import Conflicted, Memory, Sensitivity, Tier, Visibility, supersede
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import EVERY_STATE
+from backstory.ports.upkeep import Severity
 from backstory.testing.fakes import START
-from tests.integration.test_git_sync import REF, Clone, git
+from tests.integration.test_git_sync import REF, Clone, check, git
 from tests.poisoned import ASKED, LIE, MARK, TRUTH
 
 LINE = f'ts=2026-03-02T13:00:00.000Z type=decision scope=project content="{LIE}"\n'
@@ -143,3 +144,94 @@ def test_what_we_said_ourselves_is_shown(team: Team) -> None:
     add(team)
     team.exchange()
     assert TRUTH in team.shown()
+
+
+# --- what the user said is not displaced ------------------------------------------------------------------------------
+
+
+def forget_ours(team: Team) -> None:
+    team.theirs.forget(team.seen, minutes=3)
+
+
+def let_it_expire(team: Team) -> None:
+    team.theirs.commit(Edit(before=team.seen, after=replace(team.seen, expires_at=START)), minutes=3)
+
+
+def dispute(team: Team) -> None:
+    disputed = replace(team.seen, status=Conflicted(evidence=LIE, since=START))
+    team.theirs.commit(Edit(before=team.seen, after=disputed), minutes=3, action=Action.CONFLICT)
+
+
+def narrow(team: Team) -> None:
+    hidden = replace(team.seen, visibility=Visibility.SESSION, session=SessionId("ses_theirs"))
+    team.theirs.commit(Edit(before=team.seen, after=hidden), minutes=3)
+
+
+def reword_both(team: Team) -> None:
+    """They reword, later than we said it once more in other words, which are the true ones."""
+    (ours,) = team.ours.memories()
+    team.ours.commit(Edit(before=ours, after=replace(ours, tags=("ours",))), minutes=2)
+    reword(team)
+
+
+def cut_the_line(team: Team) -> None:
+    team.rewrite(lambda text: "" if TRUTH in text and not text.startswith("{") else text)
+
+
+DISPLACING = (reword, replace_it, forget_ours, let_it_expire, dispute, narrow, reword_both, cut_the_line,
+              write_our_change_anew)  # fmt: skip
+
+
+@pytest.mark.parametrize("way", DISPLACING)
+def test_what_the_user_said_still_holds_whatever_others_make_of_it(team: Team, way: Callable[[Team], None]) -> None:
+    way(team)
+    team.ours.sync()
+    held = [memory for memory in team.ours.memories() if memory.content == TRUTH and memory.origin is Origin.USER]
+    assert len(held) == 1
+    assert TRUTH in team.shown()
+    assert MARK not in team.shown()
+    assert [finding for finding in check(team.ours) if finding.severity is not Severity.NOTE] == []
+
+
+@pytest.mark.parametrize("way", [reword, forget_ours, replace_it])
+def test_sync_says_what_was_kept_and_goes_on_without_end_or_growth(team: Team, way: Callable[[Team], None]) -> None:
+    way(team)
+    team.theirs.sync()
+    (kept,) = team.ours.sync().kept
+    assert (kept.said, kept.changed) == (TRUTH, team.seen.n)
+    assert kept.now == (LIE if way is reword else TRUTH if way is replace_it else None)
+    counts = []
+    for _ in range(3):
+        team.exchange()
+        counts.append(len(team.ours.memories(states=EVERY_STATE)))
+        assert team.ours.sync().kept == ()
+    assert len(set(counts)) == 1
+    assert team.ours.tree() == team.theirs.tree()
+
+
+def test_of_two_users_each_keeps_what_he_said(team: Team) -> None:
+    """Theirs is the newer wording of one memory; on their clone it is their user's word."""
+    theirs = "Our service is deployed on Tuesdays, by hand."
+    team.theirs.commit(Edit(before=team.seen, after=replace(team.seen, content=theirs, origin=Origin.USER)), minutes=3)
+    for _ in range(3):
+        team.exchange()
+    for clone, said in ((team.ours, TRUTH), (team.theirs, theirs)):
+        own = [memory.content for memory in clone.memories() if memory.origin is Origin.USER]
+        assert own == [said]
+
+
+def test_with_a_person_who_vouches_the_others_word_counts(team: Team) -> None:
+    forget_ours(team)
+    team.theirs.sync()
+    assert team.ours.sync(trusted=True).kept == ()
+    assert team.ours.memories() == []
+
+
+def test_a_statement_that_was_made_private_is_not_said_again_on_the_ref(team: Team) -> None:
+    hidden = replace(team.seen, sensitivity=Sensitivity.PRIVATE)
+    team.theirs.commit(Edit(before=team.seen, after=hidden), minutes=3)
+    team.exchange()
+    days = [path for path in git(team.ours.folder, "ls-tree", "-r", "--name-only", REF).split() if path.endswith(".logfmt") and "/2026" in path]
+    assert days
+    assert all(TRUTH not in git(team.ours.folder, "show", f"{REF}:{path}") for path in days)
+    assert [memory.content for memory in team.ours.memories()] == [TRUTH]

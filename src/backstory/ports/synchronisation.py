@@ -29,6 +29,19 @@ class Renumbered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWords:
+    """Another clone changed what the user said here, and nobody vouched for it: what was ``said`` is the memory
+    ``memory`` now, number ``n``. ``changed`` is the number of the memory that said so before, ``now`` what it says;
+    None where it is forgotten."""
+
+    memory: MemoryId
+    n: int
+    said: str
+    changed: int
+    now: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Synchronised:
     """What came and went. ``received`` and ``sent`` count changes; ``pushed`` says that the remote was written to."""
 
@@ -39,6 +52,7 @@ class Synchronised:
     pushed: bool = False
     disagreements: Sequence[Disagreement] = ()
     renumbered: Sequence[Renumbered] = ()
+    kept: Sequence[KeptWords] = ()
     problems: Sequence[str] = ()
 
 
@@ -51,7 +65,8 @@ class Travelling(Protocol):
 
         Nothing is dropped: where both sides changed a memory the newer decision stands, and the other stays in the
         history. Safe to run at once from several clones. With ``dry_run`` neither side's memories change. ``trusted``
-        believes what others say about whose words a memory is, also of what came earlier. Raises InputError for an
+        believes what others say about whose words a memory is, also of what came earlier; without it, what the user
+        said here goes on to hold as a memory of its own where others changed it (``kept``). Raises InputError for an
         unknown remote, and StoreUnavailable where it cannot be reached or refuses.
         """
         ...

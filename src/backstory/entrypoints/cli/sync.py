@@ -58,6 +58,10 @@ def _shape(report: Synchronised, *, dry_run: bool) -> dict[str, object]:
             for item in report.disagreements
         ],
         "renumbered": [{"id": item.memory, "old": item.old, "new": item.new} for item in report.renumbered],
+        "kept": [
+            {"id": item.memory, "n": item.n, "said": item.said, "changed": item.changed, "now": item.now}
+            for item in report.kept
+        ],
         "problems": list(report.problems),
     }
 
@@ -70,6 +74,10 @@ def _lines(report: Synchronised, *, dry_run: bool) -> Iterator[Line]:
         yield f"    in the history: {_short(item.set_aside)}", "faint"
     for moved in report.renumbered:
         yield f"#{moved.old} was given twice; the later one is #{moved.new} now", "plain"
+    for kept in report.kept:
+        made = "forgot it" if kept.now is None else f"says now: {_short(kept.now)}"
+        yield f"#{kept.n} keeps what you said: {_short(kept.said)}", "bad"
+        yield f"    another clone {made} (#{kept.changed}); with --trust its word would count as yours", "faint"
     for problem in report.problems:
         yield f"cannot be read, left as it is: {problem}", "bad"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from backstory.adapters.blocking import run_blocking
-from backstory.adapters.stores.gitbranch import index, local
+from backstory.adapters.stores.gitbranch import index, local, own_words
 from backstory.adapters.stores.gitbranch.git import Git, in_our_words
 from backstory.adapters.stores.gitbranch.publishing import publish
 from backstory.adapters.stores.gitbranch.reader import Reader
@@ -142,6 +142,7 @@ class GitConnection(Connection):
     async def _join(self, there: Remote, theirs: str | None, *, dry_run: bool, trusted: bool) -> Joined:
         def work(raw: sqlite3.Connection) -> Joined:
             self.catch_up(raw)
+            said = {} if trusted or self._trusted else own_words.statements(raw, self.reference.name)
             joined = join(raw, self.reference, there, theirs, dry_run=dry_run)
             if dry_run:
                 return joined
@@ -149,7 +150,13 @@ class GitConnection(Connection):
             if trusted:
                 index.vouch(raw, self.reference.name)
                 self.catch_up(raw)
-            return replace(joined, report=replace(joined.report, problems=tuple(problems)))
+            joined = replace(joined, report=replace(joined.report, problems=tuple(problems)))
+            kept = own_words.keep(raw, said)
+            if not kept:
+                return joined
+            tip = publish(raw, self.reference, index.take_queue(raw), project=index.own_project(raw, self.alias))
+            report = replace(joined.report, kept=tuple(kept), sent=joined.report.sent + len(kept))
+            return replace(joined, tip=tip, report=report)
 
         for _ in range(_ATTEMPTS):
             try:
@@ -246,5 +253,6 @@ def _both(before: Synchronised, now: Synchronised) -> Synchronised:
         received=before.received + now.received,
         disagreements=(*before.disagreements, *now.disagreements),
         renumbered=(*before.renumbered, *now.renumbered),
+        kept=(*before.kept, *now.kept),
         problems=(*before.problems, *now.problems),
     )

@@ -153,6 +153,9 @@ class InMemoryConversations:
         found = (self._messages[message] for message in dict.fromkeys(messages) if message in self._messages)
         return [replace(message, parts=self._parts_of(message.id)) for message in found]
 
+    async def part_owners(self, parts: Sequence[PartId]) -> Mapping[PartId, MessageId]:
+        return {part: self._parts[part][0] for part in parts if part in self._parts}
+
     async def blob(self, name: BlobHash) -> Blob | None:
         return self._blobs.get(name)
 

@@ -150,6 +150,12 @@ class PostgresConversations(PostgresFrozenTexts):
 
         return await self._connection.read(work)
 
+    async def part_owners(self, parts: Sequence[PartId]) -> Mapping[PartId, MessageId]:
+        statement = f"SELECT id, message FROM parts WHERE tenant = {TENANT} AND id = ANY(%s)"
+        wanted = list(storable(*parts))
+        rows = await self._connection.read(lambda raw: raw.execute(statement, (wanted,)).fetchall())
+        return {PartId(part): MessageId(message) for part, message in rows}
+
     async def blob(self, name: BlobHash) -> Blob | None:
         return await self._connection.read(lambda raw: read_blob(raw, name))
 

@@ -126,6 +126,15 @@ class SqliteConversations(SqliteFrozenTexts):
 
         return await self._connection.read(work)
 
+    async def part_owners(self, parts: Sequence[PartId]) -> Mapping[PartId, MessageId]:
+        statement = "SELECT message FROM parts WHERE id = ?"
+
+        def work(raw: sqlite3.Connection) -> dict[PartId, MessageId]:
+            rows = ((part, raw.execute(statement, (part,)).fetchone()) for part in parts)
+            return {part: MessageId(row[0]) for part, row in rows if row is not None}
+
+        return await self._connection.read(work)
+
     async def blob(self, name: BlobHash) -> Blob | None:
         return await self._connection.read(lambda raw: read_blob(raw, name))
 

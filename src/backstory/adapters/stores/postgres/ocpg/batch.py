@@ -11,20 +11,13 @@ from typing import Any
 import psycopg
 
 from backstory.adapters.clock import UlidSource
+from backstory.adapters.formats.ocpg.rows import label, status_of
 from backstory.adapters.stores.postgres.commits import commit_change
 from backstory.adapters.stores.postgres.ocpg import links as known
 from backstory.adapters.stores.postgres.ocpg.layout import Layout
 from backstory.adapters.stores.postgres.ocpg.links import BY, CONTENT, FIELDS, MADE, PLACE, TAGS, Link, Said
 from backstory.adapters.stores.postgres.ocpg.projects import Folders
-from backstory.adapters.stores.postgres.ocpg.reading import (
-    Row,
-    applied,
-    label,
-    memory_id,
-    memory_of,
-    read_rows,
-    status_of,
-)
+from backstory.adapters.stores.postgres.ocpg.reading import Row, applied, memory_id, memory_of, read_rows
 from backstory.adapters.stores.postgres.ocpg.writing import recall_sessions, said_of
 from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.sqlite.rows import from_us, to_us

@@ -10,10 +10,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-_Raw = psycopg.Connection[Any]
+from backstory.adapters.formats.ocpg.rows import EPISODIC, PROJECT, STACK
 
-STACK, PROJECT, EPISODIC, PREFERENCE = "stack_fact", "project_fact", "episodic", "preference"
-"""The words that its layouts know as types. A project's facts are for its folder, all others for everybody."""
+_Raw = psycopg.Connection[Any]
 
 _ALWAYS = {
     "content": "text",

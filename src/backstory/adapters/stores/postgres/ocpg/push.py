@@ -11,11 +11,12 @@ from typing import Any, cast
 import psycopg
 from psycopg import errors
 
+from backstory.adapters.formats.ocpg.rows import SYSTEM
 from backstory.adapters.stores.postgres.ocpg import links as known
 from backstory.adapters.stores.postgres.ocpg.layout import Layout
 from backstory.adapters.stores.postgres.ocpg.links import BY, FIELDS, PLACE, UNSEEN, Link
 from backstory.adapters.stores.postgres.ocpg.pull import PASSING
-from backstory.adapters.stores.postgres.ocpg.reading import SYSTEM, read_rows
+from backstory.adapters.stores.postgres.ocpg.reading import read_rows
 from backstory.adapters.stores.postgres.ocpg.writing import (
     Place,
     add_recalls,

@@ -1,70 +1,40 @@
-"""Rows of ocpg as memories: what each word and column means here."""
+"""Rows of an ocpg database: read, made into memories, and taken over where they change.
+
+What each word and column means is in ``formats/ocpg/rows.py``.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from backstory.adapters.stores.postgres.ocpg.layout import PROJECT, Layout
+from backstory.adapters.formats.ocpg import rows
+from backstory.adapters.formats.ocpg.rows import SYSTEM, OcpgRow, place_of, status_of, tags_of
+from backstory.adapters.stores.postgres.ocpg.layout import Layout
 from backstory.adapters.stores.postgres.ocpg.links import BY, CONTENT, MADE, PLACE, TAGS, Said, digest
 from backstory.adapters.stores.sqlite.rows import from_us
-from backstory.domain.admission import MAX_TAG_CHARS, TextLimits, admit, admit_label
-from backstory.domain.ids import MemoryId, ProjectId, SessionId, make_ulid
-from backstory.domain.memory import (
-    Active,
-    Conflicted,
-    Counters,
-    Deleted,
-    Kind,
-    Memory,
-    Source,
-    Status,
-    Superseded,
-    Times,
-    Visibility,
-)
-from backstory.domain.provenance import Origin, Provenance, lowest
-from backstory.domain.vocabulary import classify
+from backstory.domain.admission import TextLimits, admit
+from backstory.domain.ids import MemoryId, ProjectId, make_ulid
+from backstory.domain.memory import Active, Conflicted, Deleted, Kind, Memory, Status
+from backstory.domain.provenance import Origin, lowest
 from backstory.errors import InputError
 
 _Raw = psycopg.Connection[Any]
 
-SYSTEM = "ocpg"
-EVERYWHERE = "global"
-"""Stands in the column of the project where there is none: an empty one keeps ocpg from showing anything."""
-
-_USER = re.compile("user:.*", re.DOTALL)  # the scope of the middle layout that held in all projects of a user
 _LIMITS = TextLimits(min_chars=1, max_chars=100_000)
-_LABEL_MAX_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One row. ``version`` changes with every write to it. Times are microseconds since 1970, None where they are not
-    known or no calendar has them; ``by_created`` is when what took its place was made."""
+class Row(OcpgRow):
+    """A row as of one look. ``version`` changes with every write to it."""
 
-    id: int
     version: str
-    content: str
-    tags: tuple[str, ...]
-    session: str | None
-    project: str | None
-    type: str | None
-    created: int | None
-    updated: int | None
-    accessed: int | None
-    access_count: int
-    by: int | None
-    by_created: int | None
-    host: str | None
 
     @property
     def said(self) -> Said:
@@ -76,16 +46,6 @@ class Row:
             BY: self.by,
             MADE: self.created,
         }
-
-    @property
-    def path(self) -> str | None:
-        """The folder whose project it belongs to."""
-        return None if self.project in (None, "", EVERYWHERE) or self.is_users else self.project
-
-    @property
-    def is_users(self) -> bool:
-        """Whether it belongs to a user rather than to a project."""
-        return self.project is not None and _USER.fullmatch(self.project) is not None
 
 
 def read_rows(raw: _Raw, layout: Layout, ids: Sequence[int]) -> list[Row]:
@@ -151,71 +111,22 @@ def memory_id(ocpg_id: int, created: int | None) -> MemoryId:
 
 def memory_of(row: Row, project: ProjectId | None, *, by: MemoryId | None, sessions: int, now: datetime) -> Memory:
     """The memory that a row becomes; ``by`` took its place. Raises InputError for a row that none can be made of."""
-    kind, visibility = place_of(row)
-    learned = now if row.created is None else from_us(row.created)
-    updated = learned if row.updated is None else from_us(row.updated)
-    session = label(row.session)
     known = {"memory_type": row.type, "project": row.project, "source_host": row.host}
-    return Memory(
+    return rows.memory_of(
+        row,
+        project,
         id=memory_id(row.id, row.created),
         content=content_of(row),
-        kind=kind,
-        visibility=visibility,
-        project=project,
-        session=None if session is None else SessionId(session),
-        tags=tags_of(row),
-        status=status_of(row, by, now=now),
-        origin=Origin.IMPORTED,
-        source=Source.IMPORTED,
-        provenance=Provenance(
-            session=None if session is None else SessionId(session),
-            origin_system=SYSTEM,
-            origin_id=str(row.id),
-            raw=MappingProxyType({name: value for name, value in known.items() if value is not None}),
-        ),
-        times=Times(
-            learned=learned,
-            updated=updated,
-            confirmed=updated,
-            used=None if row.accessed is None else from_us(row.accessed),
-        ),
-        counters=Counters(recalled=row.access_count, sessions=sessions),
+        by=by,
+        sessions=sessions,
+        raw={name: value for name, value in known.items() if value is not None},
+        now=now,
     )
 
 
 def content_of(row: Row) -> str:
     """The words of a row, fit to be kept. Raises InputError."""
     return admit(row.content, field="content", limits=_LIMITS).text
-
-
-def tags_of(row: Row) -> tuple[str, ...]:
-    """The tags of a row that are fit to be kept, in their order, each once."""
-    admitted = (label(tag, max_chars=MAX_TAG_CHARS) for tag in row.tags)
-    return tuple(dict.fromkeys(tag for tag in admitted if tag is not None))
-
-
-def place_of(row: Row) -> tuple[Kind, Visibility]:
-    """What sort of statement a row is, and who may see it.
-
-    As in ocpg only a project's facts are for their project. What its oldest layout kept without a project, and its
-    middle one for a user, holds everywhere.
-    """
-    try:
-        kind = classify(row.type, None).kind or Kind.FACT
-    except InputError:  # a word that somebody added to the constraint
-        kind = Kind.OTHER
-    if row.is_users:
-        return (Kind.USER if row.type == PROJECT else kind), Visibility.GLOBAL
-    if row.type is None:
-        return kind, Visibility.PROJECT if row.path is not None else Visibility.GLOBAL
-    return kind, Visibility.PROJECT if row.type == PROJECT else Visibility.GLOBAL
-
-
-def status_of(row: Row, by: MemoryId | None, *, now: datetime) -> Status:
-    """Whether it is current, or what took its place."""
-    if by is None:
-        return Active()
-    return Superseded(by=by, since=now if row.by_created is None else from_us(row.by_created))
 
 
 def applied(
@@ -228,7 +139,7 @@ def applied(
         origin = lowest((memory.origin, Origin.IMPORTED))
         memory = replace(memory, content=content_of(row), origin=origin, status=status)
     if TAGS in fields:
-        memory = replace(memory, tags=tags_of(row))
+        memory = replace(memory, tags=tags_of(row.tags))
     if PLACE in fields:
         kind, visibility = place_of(row)
         kind = memory.kind if kind is Kind.FACT else kind  # their only word for most of our kinds
@@ -236,11 +147,3 @@ def applied(
     if BY in fields and not isinstance(memory.status, Deleted):
         memory = replace(memory, status=status_of(row, by, now=now))
     return replace(memory, times=replace(memory.times, updated=updated, confirmed=updated))
-
-
-def label(text: str | None, *, max_chars: int = _LABEL_MAX_CHARS) -> str | None:
-    """A name of a session or a tag, if it can be kept as it is; else None."""
-    try:
-        return None if text is None else admit_label(text, field="label", max_chars=max_chars)
-    except InputError:
-        return None

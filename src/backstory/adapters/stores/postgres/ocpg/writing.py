@@ -10,10 +10,11 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from backstory.adapters.stores.postgres.ocpg.layout import EPISODIC, PREFERENCE, PROJECT, STACK, Layout
+from backstory.adapters.formats.ocpg import rows
+from backstory.adapters.formats.ocpg.rows import EVERYWHERE, PROJECT, SYSTEM
+from backstory.adapters.stores.postgres.ocpg.layout import Layout
 from backstory.adapters.stores.postgres.ocpg.links import BY, CONTENT, PLACE, TAGS, Link, Said, digest
 from backstory.adapters.stores.postgres.ocpg.projects import folder_of
-from backstory.adapters.stores.postgres.ocpg.reading import EVERYWHERE, SYSTEM
 from backstory.domain.memory import Deleted, Kind, Memory, Sensitivity, Superseded, Visibility
 from backstory.domain.provenance import is_injectable
 
@@ -35,17 +36,10 @@ class Place:
 def why_not(memory: Memory, layout: Layout, *, is_there: bool, successor: int | None) -> str | None:
     """Why a memory has no place in ocpg; None where it has one. ``successor`` is the row of what took its place.
 
-    ocpg puts all it has before its model, and knows neither expiry nor circles narrower than a project: what it must
-    not show so stays here. ``is_there`` tells of a memory that came from it, or was shown there.
+    ``is_there`` tells of a memory that came from it, or was shown there.
     """
-    if memory.sensitivity is not Sensitivity.NORMAL:
-        return f"it is {memory.sensitivity.value}"
-    if memory.visibility is Visibility.SESSION:
-        return "it is for one session only"
-    if isinstance(memory.status, Deleted):
-        return "it is forgotten"
-    if memory.expires_at is not None:
-        return "it expires, which ocpg does not know"
+    if (reason := rows.unfit_for(memory)) is not None:
+        return reason
     if not is_there and not is_injectable(memory.origin):
         return f"ocpg would offer it unasked, which text of origin {memory.origin.value} never is"
     if isinstance(memory.status, Superseded) and (successor is None or "superseded_by" not in layout.columns):
@@ -67,14 +61,8 @@ def place_in(raw: _Raw, layout: Layout, memory: Memory) -> Place | None:
 
 
 def type_of(memory: Memory, layout: Layout) -> str | None:
-    """ocpg's word for a memory, one that its constraint lets through; None where it has no types, or none that fits.
-
-    Its episodes are everybody's, so a project's episode becomes a fact of the project.
-    """
-    if memory.visibility is not Visibility.GLOBAL:
-        return PROJECT if PROJECT in layout.types else None
-    own = {Kind.EPISODIC: EPISODIC, Kind.PREFERENCE: PREFERENCE}.get(memory.kind)
-    return next((word for word in (own, STACK, PREFERENCE, EPISODIC) if word in layout.types), None)
+    """ocpg's word for a memory, one that its constraint lets through; None where it has no types, or none that fits."""
+    return rows.type_of(memory, layout.types)
 
 
 def said_of(memory: Memory, layout: Layout) -> Said:
