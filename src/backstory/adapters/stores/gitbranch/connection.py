@@ -156,7 +156,7 @@ class GitConnection(Connection):
                 return joined
             tip = publish(raw, self.reference, index.take_queue(raw), project=index.own_project(raw, self.alias))
             report = replace(joined.report, kept=tuple(kept), sent=joined.report.sent + len(kept))
-            return replace(joined, tip=tip, report=report)
+            return replace(joined, tip=tip or joined.tip, report=report)
 
         for _ in range(_ATTEMPTS):
             try:

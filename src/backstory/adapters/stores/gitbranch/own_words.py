@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from backstory.adapters.stores.gitbranch import index
+from backstory.adapters.stores.gitbranch.publishing import UNSHARED
 from backstory.adapters.stores.gitbranch.tree import derived_id, is_shared
 from backstory.adapters.stores.sqlite.memories import commit_change
 from backstory.domain.history import Action, Author, Change, Edit
@@ -39,12 +40,12 @@ def statements(raw: sqlite3.Connection, ref: str) -> dict[MemoryId, Memory]:
 
 def keep(raw: sqlite3.Connection, before: Mapping[MemoryId, Memory]) -> list[KeptWords]:
     """Say again, as memories of their own, those statements that others have displaced; commits one change for each
-    in the transaction that runs. A statement that was withdrawn from the ref, made private or local-only, is not said
-    there again: it stays here as it is now."""
+    in the transaction that runs. What was withdrawn from the ref, made private or local-only, does not stand there
+    again: it is kept here, as a private memory."""
     kept = []
     for memory_id, said in before.items():
         now = index.memory(raw, memory_id)
-        if now is None or not is_displaced(said, now) or _is_withdrawn(now):
+        if now is None or not is_displaced(said, now) or _stands_already(raw, said):
             continue
         at = _EPOCH + timedelta(microseconds=index.last_decision(raw, memory_id)[0] + 1)
         again = replace(
@@ -52,9 +53,10 @@ def keep(raw: sqlite3.Connection, before: Mapping[MemoryId, Memory]) -> list[Kep
             id=MemoryId(derived_id(said.times.learned, "kept", said.id, said.content)),
             n=0,
             revision=0,
+            sensitivity=Sensitivity.PRIVATE if _is_withdrawn(now) else said.sensitivity,
             provenance=replace(said.provenance, raw={}),  # that is where the line of the other one stands
         )
-        if index.memory(raw, again.id) is not None or _stands_already(raw, said):
+        if index.memory(raw, again.id) is not None:
             continue
         done = commit_change(
             raw,
@@ -83,11 +85,12 @@ def is_displaced(said: Memory, now: Memory) -> bool:
         or (now.visibility, now.project, now.session) != (said.visibility, said.project, said.session)
         or (now.tier, now.expires_at) != (said.tier, said.expires_at)
         or (said.pinned and not now.pinned)
+        or now.sensitivity is not said.sensitivity
     )
 
 
 def _is_withdrawn(now: Memory) -> bool:
-    return now.sensitivity is not Sensitivity.NORMAL or not is_shared(replace(now, status=Active()))
+    return not is_shared(now) or (isinstance(now.status, Deleted) and now.status.reason == UNSHARED)
 
 
 def _stands_already(raw: sqlite3.Connection, said: Memory) -> bool:
