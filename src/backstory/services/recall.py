@@ -167,12 +167,11 @@ class Recall:
         """Everything that follows once the words were searched and the query was read: all matches, and the answer."""
         await self._search.search_meaning(selection, found)
         scored = await self._search.score(found, query, selection)
-        verdict = judge([result.score for result in scored], query.threshold)
-        passing = _to_offer([scored[position] for position in verdict.passed], query)
+        passing, silent_because = _let_through(scored, query)
         passed = collapse_results(passing[: 2 * query.limit])
         return scored, Recalled(
             results=tuple(passed[: query.limit]),
-            silent_because=verdict.silent_because if scored or not query.is_narrowed else NOTHING_ASKED_FOR,
+            silent_because=silent_because if scored or not query.is_narrowed else NOTHING_ASKED_FOR,
             skipped=tuple(found.skipped),
             considered=len(scored),
         )
@@ -199,6 +198,17 @@ class Recall:
         results = collapse_results(_to_offer(chosen, query))
         silent = None if results else verdict.silent_because
         return replace(recalled, results=tuple(results[: query.limit]), silent_because=silent)
+
+
+def _let_through(scored: Sequence[Result], query: Query) -> tuple[list[Result], str | None]:
+    """What passes the gate, and why nothing does. Unasked, those that nobody doubts are judged by themselves first, so
+    that what replaced a doubted memory is not measured by how well that one fits."""
+    if not isinstance(query.threshold, Fair):
+        sure = [result for result in scored if result.doubt is None]
+        if len(sure) < len(scored) and (passed := judge([result.score for result in sure], query.threshold).passed):
+            return [sure[position] for position in passed], None
+    verdict = judge([result.score for result in scored], query.threshold)
+    return _to_offer([scored[position] for position in verdict.passed], query), verdict.silent_because
 
 
 def _to_offer(passed: Sequence[Result], query: Query) -> list[Result]:

@@ -136,6 +136,15 @@ def test_unasked_what_is_to_be_checked_is_left_out_beside_what_holds_however_wel
     assert [text.rpartition("/")[2][:5] for text in found] == ["total"]
 
 
+def test_unasked_what_replaced_it_is_said_although_what_is_to_be_checked_fits_far_better(shop: Shop) -> None:
+    shop.say("The mooring planner weighs draughts: see planner/draught.py, which took the place of the old one")
+    shop.say("Which ship does the mooring planner place first? The longest one, in planner/greedy.py")
+    question, sure = "which ship does the mooring planner place first?", UNASKED[Relevance.KEEN]
+    assert [text[:5] for text in shop.found(question, threshold=sure)] == ["Which"]
+    check(shop, Code(gone={"planner/greedy.py"}))
+    assert [text[:5] for text in shop.found(question, threshold=sure)] == ["The m"]
+
+
 def test_a_block_and_a_snapshot_mark_what_is_to_be_checked(shop: Shop) -> None:
     shop.say("Totals are rounded in src/cart.py", tier=Tier.CORE)
     check(shop, Code(gone={"src/cart.py"}))
