@@ -41,6 +41,14 @@ def test_an_agent_s_shell_shows_nothing_that_stays_on_this_machine(person: Shell
     assert "third stone" in person.run("list").stdout
 
 
+def test_an_agent_s_shell_shows_no_words_of_what_was_forgotten(person: Shell, agent: Shell) -> None:
+    person.run("remember", "The gate code is under the third stone")
+    person.run("forget", "#1")
+    for command in (("history",), ("history", "--json"), ("shown",), ("show", "#1"), ("why", "#1"), ("export", "-")):
+        assert "third stone" not in "".join(_told(agent, *command)), command
+    assert "third stone" in person.run("history").stdout
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from backstory.domain.ids import ChangeId, MemoryId, SessionId
 from backstory.domain.memory import Deleted, Memory, Status, Superseded, is_withheld
+from backstory.domain.provenance import Provenance
 from backstory.domain.scope import Viewer, circle, visible
 from backstory.errors import Conflict, InputError
 
@@ -115,6 +116,27 @@ def with_counted(memory: Memory, *, of: Memory) -> Memory:
 def touched(change: Change) -> Sequence[MemoryId]:
     """The ids of the memories a change wrote, in its order."""
     return [edit.after.id for edit in change.edits]
+
+
+FORGOTTEN = "(forgotten)"
+"""What a model reads in place of the words of a memory that was forgotten."""
+
+
+def without_forgotten(change: Change, current: Mapping[MemoryId, Memory]) -> Change:
+    """A change as a model may read it: without the words of memories that are forgotten by now."""
+    gone = {name for name, memory in current.items() if isinstance(memory.status, Deleted)}
+    if gone.isdisjoint(touched(change)):
+        return change
+    edits = tuple(_wordless(edit) if edit.after.id in gone else edit for edit in change.edits)
+    return replace(change, edits=edits, reason=None)
+
+
+def _wordless(edit: Edit) -> Edit:
+    return Edit(before=None if edit.before is None else _without_words(edit.before), after=_without_words(edit.after))
+
+
+def _without_words(memory: Memory) -> Memory:
+    return replace(memory, content=FORGOTTEN, tags=(), area=None, issue=None, provenance=Provenance())
 
 
 WITHHELD = "a memory in it was forgotten, or made private or local-only"

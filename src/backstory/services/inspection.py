@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Session
 from backstory.domain.doubt import Doubt
-from backstory.domain.history import Change, in_sight
+from backstory.domain.history import Change, in_sight, touched, without_forgotten
 from backstory.domain.ids import MemoryId, MessageId, ProjectId
-from backstory.domain.memory import Conflicted, Memory, Status, Superseded, status_at
+from backstory.domain.memory import Conflicted, Deleted, Memory, Status, Superseded, status_at
 from backstory.domain.overview import Overview, overview
 from backstory.domain.project import Project
 from backstory.domain.scope import Audience, Viewer, may_read, visible
@@ -105,10 +105,15 @@ class Inspection:
     async def history(self, viewer: Viewer, *, ref: str | None = None, limit: int = 20) -> list[Change]:
         """Changes the viewer may see, newest first; of one memory or of all.
 
-        Seen is what is in sight at each stage and still is: a memory made local-only takes its past with it.
+        Seen is what is in sight at each stage and still is: a memory made local-only takes its past with it. A model
+        reads no words of what is forgotten.
         """
         memory = None if ref is None else (await self._reference.find(ref, viewer, deleted=True)).id
-        return await self._backend.memories.history(memory=memory, viewer=viewer, limit=limit)
+        changes = await self._backend.memories.history(memory=memory, viewer=viewer, limit=limit)
+        if viewer.audience is Audience.PERSON:
+            return changes
+        current = await self._backend.memories.get(list({name for change in changes for name in touched(change)}))
+        return [without_forgotten(change, current) for change in changes]
 
     async def moved_here(self, viewer: Viewer, *, limit: int = 20) -> list[Change]:
         """The changes that brought memories of other projects into the viewer's and were not taken back since, newest
@@ -199,9 +204,11 @@ class Inspection:
         return tuple({other.id: other for other in (*found, *others)}.values())
 
     async def _seen(self, ids: Sequence[MemoryId], viewer: Viewer) -> tuple[Memory, ...]:
-        """The memories with these ids that the viewer may read, in this order."""
+        """The memories with these ids that the viewer may read, in this order; a model none that is forgotten."""
         memories = await self._backend.memories.get(ids) if ids else {}
-        return tuple(memories[item] for item in ids if item in memories and visible(memories[item], viewer))
+        readable = (memories[item] for item in ids if item in memories and visible(memories[item], viewer))
+        is_person = viewer.audience is Audience.PERSON
+        return tuple(memory for memory in readable if is_person or not isinstance(memory.status, Deleted))
 
     async def _changes(self, memory: Memory, viewer: Viewer) -> tuple[Change, ...]:
         """What happened to it; other memories in the same changes are left out, since they may be out of sight."""

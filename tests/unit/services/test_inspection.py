@@ -94,6 +94,16 @@ def test_what_was_local_only_stays_so_when_the_memory_is_opened(shop: Shop) -> N
         assert "Heron" not in repr(changes)
 
 
+def test_a_model_reads_no_words_of_what_is_forgotten_in_its_history(shop: Shop) -> None:
+    shop.say("my doctor is Dr. Heron", tags=("heron",))
+    update(shop, Revision(content="my doctor was Dr. Heron"))
+    shop.forget(1)
+    changes = shop.do(shop.inspection.history(shop.model))
+    assert [change.action for change in changes] == [Action.FORGET, Action.UPDATE, Action.ADD]
+    assert "heron" not in repr(changes).lower()
+    assert "Heron" in repr(shop.do(shop.inspection.history(shop.person)))
+
+
 def test_counts_are_as_far_as_the_viewer_sees(shop: Shop) -> None:
     shop.say("a")
     shop.say("b", sensitivity=Sensitivity.LOCAL_ONLY)
