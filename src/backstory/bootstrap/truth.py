@@ -149,4 +149,6 @@ class Truth:
         from backstory.services.review import Review
 
         app = self._app
-        return Review(app.backend.memories, app.reference, app.remember, clock=app.clock, ids=app.ids)
+        return Review(
+            app.backend.memories, app.reference, app.remember, clock=app.clock, ids=app.ids, text=app.backend.text
+        )

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backstory.domain.history import Action, Author, Change, Edit
+from backstory.domain.change_plan import ChangePlan
+from backstory.domain.history import Action, Author, Change
 from backstory.domain.ids import ChangeId
 from backstory.domain.memory import Memory, Sensitivity
 from backstory.domain.review import accepted, waits
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
 from backstory.errors import InputError, OutOfScope
+from backstory.ports.index import TextIndex
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
 from backstory.services.reference import Reference
 from backstory.services.remember import Remember
+from backstory.services.repercussions import Repercussions
 
 REJECTED = "rejected in review"
 _ALL = 1 << 31
@@ -25,13 +28,22 @@ class Review:
     """Looks through what waits, accepts and rejects it."""
 
     def __init__(
-        self, store: MemoryStore, reference: Reference, remember: Remember, *, clock: Clock, ids: IdSource
+        self,
+        store: MemoryStore,
+        reference: Reference,
+        remember: Remember,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        text: TextIndex | None = None,
     ) -> None:
+        """``text`` finds what an accepted memory contradicts; without it nothing is looked for."""
         self._store = store
         self._reference = reference
         self._remember = remember
         self._clock = clock
         self._ids = ids
+        self._repercussions = Repercussions(store, text)
 
     async def queue(self, viewer: Viewer, *, limit: int = _ALL) -> list[Memory]:
         """The memories that wait for review and may be changed from here, newest first, at most ``limit``."""
@@ -48,19 +60,24 @@ class Review:
     async def accept(self, refs: Sequence[str], *, viewer: Viewer) -> Change:
         """Make memories as trusted as the user's own words, in one change; undo lowers them again.
 
-        Only those named: what they were made from, and what was made from them, keeps its origin. Raises OutOfScope
+        Only those named: what they were made from, and what was made from them, keeps its origin. What they contradict
+        is flagged, and so are they, in the same change. Raises OutOfScope
         unless a person looks, and InputError for a memory that does not wait for review.
         """
         if viewer.audience is not Audience.PERSON:
             raise OutOfScope("only a person on the command line raises an origin; nothing was changed")
         memories = await self._waiting(refs, viewer)
+        now = self._clock.now()
+        plan = ChangePlan((memory, accepted(memory)) for memory in memories)
+        for memory in memories:
+            await self._repercussions.oppose(memory, plan, viewer=viewer, now=now)
         return await self._store.commit(
             Change(
                 id=ChangeId(self._ids.new_id()),
-                at=self._clock.now(),
+                at=now,
                 author=Author.USER,
                 action=Action.TRUST,
-                edits=tuple(Edit(before=memory, after=accepted(memory)) for memory in memories),
+                edits=plan.edits,
                 session=viewer.session,
             )
         )

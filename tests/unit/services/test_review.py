@@ -13,12 +13,13 @@ import pytest
 from backstory.codecs.jsonl import encode_lines
 from backstory.domain.history import Action, Author
 from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Deleted, Revision, Sensitivity
+from backstory.domain.memory import Active, Conflicted, Deleted, Revision, Sensitivity
 from backstory.domain.provenance import Origin, Provenance, lowest
 from backstory.errors import InputError, NotFound, OutOfScope
 from backstory.ports.backend import Backend
 from backstory.services.remember import Draft
 from backstory.services.review import REJECTED, Review
+from backstory.testing.fakes import add_memories, sample_memory
 from tests.stores import open_file, open_in_memory
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ OUTSIDE = [Origin.TOOL, Origin.FILE, Origin.WEB, Origin.IMPORTED, Origin.PEER]
 
 
 def review(shop: Shop) -> Review:
-    return Review(shop.backend.memories, shop.reference, shop.remember, clock=shop.clock, ids=shop.ids)
+    return Review(
+        shop.backend.memories, shop.reference, shop.remember, clock=shop.clock, ids=shop.ids, text=shop.backend.text
+    )
 
 
 def queued(shop: Shop) -> list[int]:
@@ -71,6 +74,17 @@ def test_accepting_makes_it_the_users_word_and_undo_lowers_it_again(shop: Shop) 
     assert shop.stored(1).times == change.edits[0].before.times  # type: ignore[union-attr]  # it was not added
     shop.undo(change)
     assert [shop.stored(n).origin for n in (1, 2)] == [Origin.WEB, Origin.FILE]
+
+
+def test_accepting_flags_what_the_accepted_one_contradicts_and_undo_takes_both_back(shop: Shop) -> None:
+    shop.say("The orchard service listens on port 8080")
+    # as an import leaves it: nobody compared it with what is known here
+    brought = sample_memory("The orchard service listens on port 9090", origin=Origin.IMPORTED)
+    shop.do(add_memories(shop.backend.memories, brought))
+    change = shop.do(review(shop).accept(["#2"], viewer=shop.person))
+    assert [isinstance(shop.stored(n).status, Conflicted) for n in (1, 2)] == [True, True]
+    shop.undo(change)
+    assert [shop.stored(n).status for n in (1, 2)] == [Active(), Active()]
 
 
 def test_accepting_raises_only_what_was_named_not_what_it_was_made_from(shop: Shop) -> None:
