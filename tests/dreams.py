@@ -21,7 +21,8 @@ from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.errors import ModelError
 from backstory.ports.backend import Backend
 from backstory.ports.text_models import TextModel
-from backstory.services.dreaming import Dreaming, DreamPolicy
+from backstory.services.dreaming import Dreaming
+from backstory.services.dreaming_journal import DreamPolicy
 from backstory.services.dreaming_questions import Questions
 from backstory.services.dreaming_summary import SummaryWriter
 from backstory.services.dreaming_work import Distilling

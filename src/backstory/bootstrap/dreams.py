@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from backstory.services.dreaming import LEASE, Dreaming, DreamPolicy
+from backstory.services.dreaming import LEASE, Dreaming
+from backstory.services.dreaming_journal import DreamPolicy
 from backstory.services.dreaming_questions import Questions
 from backstory.services.dreaming_work import Distilling
 from backstory.services.repercussions import Repercussions

@@ -7,7 +7,6 @@ stretch is done again, and a change that was written already is recognised by it
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,12 +20,14 @@ from backstory.domain.dreaming import Stretch, next_stretch
 from backstory.domain.dreaming_plan import Plan
 from backstory.domain.history import Action, Author, Change
 from backstory.domain.ids import ChangeId, ProjectId, SessionId
+from backstory.domain.interchange import is_history, is_imported
 from backstory.domain.scope import Audience, Viewer
-from backstory.errors import Conflict, ModelError, StoreError
+from backstory.errors import Conflict, ModelError
 from backstory.ports.conversation import Archive
 from backstory.ports.dreams import DreamStore
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
+from backstory.services.dreaming_journal import PAUSES, TRIES, DreamJournal, DreamPolicy, Held
 from backstory.services.dreaming_summary import SummaryWriter
 from backstory.services.dreaming_work import Distilled, Distilling
 from backstory.services.pruning import Pruning
@@ -37,12 +38,8 @@ LEASE = timedelta(minutes=3)
 """After a crash the work waits so long. It must be longer than one stretch takes."""
 MAX_STRETCHES = 6
 """Of one round: a long history is spread over several, so that other sessions get their turn."""
-PAUSES = (timedelta(seconds=2), timedelta(seconds=4), timedelta(minutes=5))
-"""After the first, the second and every later failure in a row, as digests pause."""
 GIVE_UP_AFTER = 10
 """Failures in a row, after which only a new turn or a person makes another try."""
-_GIVE_BACK_WITHIN_S = 0.5
-_TRIES = 5  # of a small write that others may overtake, and of a plan whose memories changed meanwhile
 _PAGE = 200
 _LOOKED_AT = 50  # latest sessions of a project, among which a start looks for what is due and for what nobody noted
 MISSED_AFTER = timedelta(minutes=1)
@@ -62,15 +59,6 @@ class Outcome(StrEnum):
     RESTING = "waits until a later moment"
     FAILED = "failed"
     LEFT_OUT = "not distilled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DreamPolicy:
-    """``enabled``: sessions are distilled, and kept to be. ``transcript_chars`` of a conversation are read at once."""
-
-    enabled: bool
-    subagents: bool
-    transcript_chars: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,18 +124,15 @@ class Dreaming:
         self._clock = clock
         self._ids = ids
         self._lease = lease
+        self._journal = DreamJournal(dreams, archive, policy=policy, clock=clock)
 
     async def note_idle(self, session: SessionId, *, delay: timedelta) -> datetime | None:
         """A turn has ended: the session is due after ``delay``, durably. When that is; None where it is left out."""
-        project = None if await self._why_not(session) else await self._project(session)
+        project = None if await self._journal.why_not(session) else await self._journal.project(session)
         if project is None:
             return None
         moment = self._clock.now() + delay
-        for _ in range(_TRIES):
-            state = await self._state(session, project)
-            if await self._dreams.apply(replace(state, due=True, not_before=moment, updated_at=self._clock.now())):
-                return moment
-        log.warning("event=dream_not_noted session=%s", session)
+        await self._journal.note_due(session, project, at=moment)
         return moment
 
     async def work(self, session: SessionId, *, at_once: bool = False, told: Told = _nobody) -> Dreamt:
@@ -157,13 +142,14 @@ class Dreaming:
         rests after a failure. ``told`` hears of each stretch. A failing model is noted in the state and in the log; a
         summary that cannot be written is left as it is. Raises what the store raises.
         """
-        if (reason := await self._why_not(session)) is not None:
-            await self._settle(session)
+        if (reason := await self._journal.why_not(session)) is not None:
+            await self._journal.settle(session)
             return Dreamt(session=session, outcome=Outcome.LEFT_OUT, because=reason)
         lease = Lease(token=self._ids.new_id(), expires_at=self._clock.now() + self._lease)
-        taken = await self._taken(session, lease, at_once=at_once)
-        if isinstance(taken, Dreamt):
-            return taken
+        taken = await self._journal.take(session, lease, at_once=at_once)
+        if isinstance(taken, Held):
+            outcome = Outcome.RESTING if taken.rests else Outcome.BUSY
+            return Dreamt(session=session, outcome=outcome, again_at=taken.again_at)
         ended = False
         work = _Work()
         try:
@@ -174,16 +160,16 @@ class Dreaming:
             ended = True
         finally:
             if not ended:
-                await self._given_back(session, lease)
+                await self._journal.give_back(session, lease)
         if work.distilled and taken.project is not None:
             await self._tidy(taken.project, session, changed=bool(work.changes))
         return replace(done, distilled=tuple(work.distilled), changes=tuple(work.changes))
 
     async def preview(self, session: SessionId, *, told: Told = _nobody) -> Dreamt:
         """What ``work`` would do now. The model is asked as it would be, and nothing is written."""
-        if (reason := await self._why_not(session)) is not None:
+        if (reason := await self._journal.why_not(session)) is not None:
             return Dreamt(session=session, outcome=Outcome.LEFT_OUT, because=reason)
-        state = await self._state(session, await self._project(session))
+        state = await self._journal.state(session, await self._journal.project(session))
         distilled: list[Distilled] = []
         for _ in range(MAX_STRETCHES):
             stretch = await self._next(state)
@@ -205,7 +191,7 @@ class Dreaming:
         then those that nobody noted, the latest first, at most ``limit``.
 
         Unless a person asks, sessions that failed too often are left out, and so are those that nobody noted for longer
-        than ``LOOKS_BACK``.
+        than ``LOOKS_BACK``, and those that were brought in from a history.
         """
         if not self._policy.enabled:
             return []
@@ -219,7 +205,9 @@ class Dreaming:
         for known in await self._archive.sessions(limit=limit if by_person else _LOOKED_AT, project=project):
             if len(found) >= limit:
                 break
-            is_meant = known.id not in found and (by_person or known.updated_at > now - LOOKS_BACK)
+            is_meant = known.id not in found and not is_imported(known)
+            is_recent = known.updated_at > now - LOOKS_BACK and not is_history(known)
+            is_meant = is_meant and (by_person or is_recent)
             if is_meant and await self._was_missed(known.id):
                 found[known.id] = max(now, min(known.updated_at, now) + max(within, MISSED_AFTER))
         return list(found.items())[:limit]
@@ -233,7 +221,7 @@ class Dreaming:
             stretch = await self._next(state)
             if stretch is None:
                 break
-            begun = await self._change(session, lease, partial(self._begun, stretch=stretch, lease=lease))
+            begun = await self._journal.change(session, lease, partial(self._begun, stretch=stretch, lease=lease))
             if begun is None:
                 return Dreamt(session=session, outcome=Outcome.BUSY)
             made, change = await self._one(stretch, begun)
@@ -243,13 +231,13 @@ class Dreaming:
             work.distilled.append(made)
             work.changes += [change] if change is not None else []
             told(made)
-            ended = await self._change(session, lease, partial(_through, stretch=stretch))
+            ended = await self._journal.change(session, lease, partial(_through, stretch=stretch))
             if ended is None:
                 return Dreamt(session=session, outcome=Outcome.BUSY)
             state = ended
         else:
             unfinished = await self._next(state) is not None
-        released = await self._change(session, lease, partial(_released, due=unfinished))
+        released = await self._journal.change(session, lease, partial(_released, due=unfinished))
         return Dreamt(
             session=session,
             outcome=Outcome.UNFINISHED if unfinished else Outcome.DONE if work.distilled else Outcome.NOTHING,
@@ -269,7 +257,7 @@ class Dreaming:
         """Distil one stretch and write what came of it; None where messages were taken back or the lease was lost."""
         assert state.project is not None
         made = await self._distilling.distil(stretch, state.session, state.project, attempts=state.attempts)
-        for attempt in range(_TRIES):
+        for attempt in range(TRIES):
             if attempt:
                 made = await self._distilling.again(made)
             if not await self._stands(stretch, state):
@@ -279,7 +267,7 @@ class Dreaming:
             try:
                 return made, await self._memories.commit(self._as_change(made, state.session))
             except Conflict:
-                if attempt == _TRIES - 1:
+                if attempt == TRIES - 1:
                     raise
         raise AssertionError("unreachable")
 
@@ -312,98 +300,25 @@ class Dreaming:
 
     async def _stands(self, stretch: Stretch, begun: DreamState) -> bool:
         """Whether the lease is still ours, and every message is still there."""
-        state = await self._dreams.state(begun.session)
-        if state is None or state.lease is None or begun.lease is None or state.lease.token != begun.lease.token:
+        if not await self._journal.still_ours(begun):
             return False
         found = await self._archive.find_messages([message.id for message in stretch.messages])
         there = [message for message in found if message.removed_at is None]
-        return len(there) == len(stretch.messages) and await self._why_not(begun.session) is None
+        return len(there) == len(stretch.messages) and await self._journal.why_not(begun.session) is None
 
-    # --- its state ----------------------------------------------------------------------------------------------------
-
-    async def _taken(self, session: SessionId, lease: Lease, *, at_once: bool) -> DreamState | Dreamt:
-        """The session, leased to us; or why it is not."""
-        state, now = await self._state(session, await self._project(session)), self._clock.now()
-        if state.lease is not None and state.lease.expires_at > now:
-            return Dreamt(session=session, outcome=Outcome.BUSY, again_at=state.lease.expires_at)
-        if not at_once and state.not_before is not None and state.not_before > now:
-            return Dreamt(session=session, outcome=Outcome.RESTING, again_at=state.not_before)
-        taken = replace(state, lease=lease, due=True, not_before=None, updated_at=now)
-        if not await self._dreams.apply(taken):
-            return Dreamt(session=session, outcome=Outcome.BUSY, again_at=now + PAUSES[0])
-        return replace(taken, revision=state.revision + 1)
+    async def _failed(self, session: SessionId, lease: Lease, error: ModelError | Conflict) -> Dreamt:
+        state = await self._journal.note_failure(session, lease, error)
+        gives_up = state is None or state.attempts >= GIVE_UP_AFTER
+        again_at = None if state is None or gives_up else state.not_before
+        return Dreamt(session=session, outcome=Outcome.FAILED, again_at=again_at, because=str(error))
 
     def _begun(self, state: DreamState, *, stretch: Stretch, lease: Lease) -> DreamState:
         renewed = replace(lease, expires_at=self._clock.now() + self._lease)
         return replace(state, target=stretch.target, lease=renewed)
 
-    async def _failed(self, session: SessionId, lease: Lease, error: ModelError | Conflict) -> Dreamt:
-        log.warning("event=dream_failed session=%s reason=%s", session, error)
-        now = self._clock.now()
-
-        def noted(state: DreamState) -> DreamState:
-            pause = PAUSES[min(state.attempts, len(PAUSES) - 1)]
-            return replace(
-                state, lease=None, due=True, attempts=state.attempts + 1, not_before=now + pause, problem=str(error)
-            )
-
-        state = await self._change(session, lease, noted)
-        gives_up = state is None or state.attempts >= GIVE_UP_AFTER
-        again_at = None if state is None or gives_up else state.not_before
-        return Dreamt(session=session, outcome=Outcome.FAILED, again_at=again_at, because=str(error))
-
-    async def _given_back(self, session: SessionId, lease: Lease) -> None:
-        """The work was stopped, perhaps with this process: the next start need not wait for the lease to expire."""
-        import anyio
-
-        with anyio.move_on_after(_GIVE_BACK_WITHIN_S, shield=True), contextlib.suppress(StoreError):
-            await self._change(session, lease, lambda state: replace(state, lease=None, due=True))
-
-    async def _change(
-        self, session: SessionId, lease: Lease, change: Callable[[DreamState], DreamState]
-    ) -> DreamState | None:
-        """Change the state of a session that is leased to us, and return it; None when it no longer is."""
-        for _ in range(_TRIES):
-            state = await self._dreams.state(session)
-            if state is None or state.lease is None or state.lease.token != lease.token:
-                return None
-            changed = replace(change(state), updated_at=self._clock.now())
-            if await self._dreams.apply(changed):
-                return replace(changed, revision=changed.revision + 1)
-        log.warning("event=dream_overtaken session=%s", session)
-        return None
-
-    async def _state(self, session: SessionId, project: ProjectId | None) -> DreamState:
-        known = await self._dreams.state(session)
-        fresh = DreamState(session=session, project=project, updated_at=self._clock.now())
-        return fresh if known is None else replace(known, project=project)
-
-    async def _settle(self, session: SessionId) -> None:
-        """Nothing is due in a session that is left out."""
-        state = await self._dreams.state(session)
-        if state is not None and state.due:
-            await self._dreams.apply(replace(state, due=False, lease=None, updated_at=self._clock.now()))
-
-    async def _project(self, session: SessionId) -> ProjectId | None:
-        known = await self._archive.session(session)
-        return None if known is None else known.project
-
-    async def _why_not(self, session: SessionId) -> str | None:
-        """Why a session is not distilled; None for one that is."""
-        if not self._policy.enabled:
-            return "distilling is switched off"
-        known = await self._archive.session(session)
-        if known is None:
-            return "nothing is kept of this session"
-        if known.deleted_at is not None:
-            return "the session was deleted"
-        if known.parent is not None and not self._policy.subagents:
-            return "it is a sub-agent's session"
-        return "the session belongs to no project" if known.project is None else None
-
     async def _was_missed(self, session: SessionId) -> bool:
         """Whether anything was said in a session since it was distilled, if it ever was, that nobody noted."""
-        if await self._why_not(session) is not None:
+        if await self._journal.why_not(session) is not None:
             return False
         state = await self._dreams.state(session)
         if state is None:

@@ -18,6 +18,7 @@ from backstory.domain.digest import Lease
 from backstory.domain.dream_state import DreamState
 from backstory.domain.history import Action, Author, Change
 from backstory.domain.ids import ChangeId, MessageId, SessionId
+from backstory.domain.interchange import HISTORY_HOST
 from backstory.domain.memory import Conflicted, Source, Superseded
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
@@ -30,10 +31,10 @@ from backstory.services.dreaming import (
     LOOKS_BACK,
     MAX_STRETCHES,
     MISSED_AFTER,
-    PAUSES,
     Dreaming,
     Outcome,
 )
+from backstory.services.dreaming_journal import PAUSES
 from backstory.services.dreaming_questions import PATIENCE, RULES
 from backstory.services.reference import Reference
 from backstory.services.remember import Remember
@@ -192,6 +193,7 @@ async def test_where_the_last_message_distilled_is_not_kept_any_more_what_was_sa
         ({"parent": SessionId("ses_other")}, "sub-agent"),
         ({"deleted_at": START}, "deleted"),
         ({"project": None}, "no project"),
+        ({"host": "import:opencode"}, "came from a file"),
     ],
 )
 async def test_sessions_of_others_and_deleted_ones_are_left_out(fields: dict[str, Any], because: str) -> None:
@@ -572,6 +574,16 @@ async def test_a_start_finds_what_was_left_and_what_nobody_noted_but_nothing_old
     assert due == night.clock.now() + timedelta(seconds=60)
 
 
+async def test_a_session_of_the_persons_history_is_distilled_only_when_a_person_asks() -> None:
+    night = Night([answer(fact(KETTLE, 1))])
+    await night.tell(*TALK, host=f"{HISTORY_HOST}opencode")
+    within = timedelta(seconds=90)
+    assert await night.dreaming.left_undone(ORCHARD, limit=8, within=within) == []
+    assert len(await night.dreaming.left_undone(ORCHARD, limit=8, within=within, by_person=True)) == 1
+    assert (await night.dreaming.work(SESSION, at_once=True)).outcome is Outcome.DONE
+    assert await night.texts() == [KETTLE]
+
+
 async def test_a_session_that_nobody_noted_is_left_alone_while_it_may_be_in_the_middle_of_a_turn() -> None:
     night = Night([answer()])
     await night.tell(*TALK, updated_at=night.clock.now())
@@ -684,3 +696,11 @@ async def test_two_processes_over_one_file_distil_a_session_once(tmp_path: Path)
     assert len(await one.backend.memories.history(limit=9)) == 1
     for each in (one, two):
         await each.backend.memories.close()
+
+
+async def test_what_a_file_told_is_never_found_left_undone() -> None:
+    night = Night([answer(fact(KETTLE, 1))])
+    await night.tell(*TALK, host="import:opencode")
+    for by_person in (False, True):
+        within = timedelta(days=1)
+        assert await night.dreaming.left_undone(ORCHARD, limit=9, within=within, by_person=by_person) == []
