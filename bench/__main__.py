@@ -18,6 +18,7 @@ from bench import (
     evidence_fit,
     gate_fit,
     host,
+    importing,
     latency,
     locomo,
     ranking_fit,
@@ -42,6 +43,7 @@ BENCHES = {
     "sessions": sessions.run,
     "latency": latency.run,
     "host": host.run,
+    "import": importing.run,
 }
 
 
@@ -60,7 +62,13 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="DIR",
         help="coding: what each system returned; session: what digests lack",
     )
-    parser.add_argument("--rows", type=int, default=None, metavar="N", help="memories in the store (latency: 10000)")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=None,
+        metavar="N",
+        help="memories in the store (latency: 10000), or in the file (import: 100000)",
+    )
     parser.add_argument("--store", choices=sorted(STORES), default="sqlite", help="which backend is measured")
     parser.add_argument("--kills", type=int, default=None, metavar="N", help="crash: writers to kill (100)")
     parser.add_argument("--writers", type=int, default=None, metavar="N", help="crash: how many at a time (8)")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from backstory.services.context_block import ContextBlocks
     from backstory.services.conversation import Conversations
     from backstory.services.evidence import EvidenceRecall
+    from backstory.services.exporting import Exporting
+    from backstory.services.importing import Importing
     from backstory.services.inspection import Inspection
     from backstory.services.ledger import Spending
     from backstory.services.maintenance import Maintenance
@@ -225,6 +227,7 @@ class App:
             no_embedder=self.no_embedder,
             aside=self._aside,
             corrections=Corrections(self.backend.memories, self.backend.text, clock=self.clock),
+            archive=self.backend.conversations,
         )
 
     @cached_property
@@ -276,9 +279,10 @@ class App:
 
     @cached_property
     def prompts(self) -> Prompts:
+        from backstory.bootstrap.on_demand import CaptureOnDemand
         from backstory.services.prompt import Prompts
 
-        return Prompts(self.blocks, self.conversations)
+        return Prompts(self.blocks, CaptureOnDemand(self))
 
     @cached_property
     def inspection(self) -> Inspection:
@@ -287,10 +291,22 @@ class App:
         return Inspection(self.backend, self.reference, clock=self.clock)
 
     @cached_property
+    def importing(self) -> Importing:
+        from backstory.bootstrap.transfers import importing
+
+        return importing(self)
+
+    @cached_property
+    def exporting(self) -> Exporting:
+        from backstory.services.exporting import Exporting
+
+        return Exporting(self.backend, clock=self.clock)
+
+    @cached_property
     def transfer(self) -> Transfer:
         from backstory.services.transfer import Transfer
 
-        return Transfer(self.backend, clock=self.clock, ids=self.ids, limits=self.limits)
+        return Transfer(self.backend, self.importing, clock=self.clock)
 
     @cached_property
     def maintenance(self) -> Maintenance:

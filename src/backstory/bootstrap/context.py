@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backstory.adapters.tokens import EstimatedTokens
+from backstory.bootstrap.on_demand import SummariesOnDemand
 from backstory.domain.relevance import Relevance
 from backstory.services.context_block import ContextBlocks, ContextPolicy
 
@@ -39,7 +40,7 @@ def context_blocks(app: App) -> ContextBlocks:
         tokens=EstimatedTokens(),
         policy=policy,
         quotes=_quotes(app),
-        summaries=app.truth.summaries,
+        summaries=SummariesOnDemand(app) if app.settings.dream.summary else None,
         shared=_shared(app),
     )
 

@@ -1,5 +1,4 @@
-"""A message of a session as a JSON object, with all its parts, and a blob as another. Only written: nothing reads them
-back yet."""
+"""A message of a session as a JSON object, with all its parts, and a blob as another. ``evidence.py`` reads them."""
 
 from __future__ import annotations
 

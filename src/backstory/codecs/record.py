@@ -36,6 +36,8 @@ from backstory.errors import InputError
 Json = Mapping[str, object]
 _Enum = TypeVar("_Enum", bound=StrEnum)
 _T = TypeVar("_T")
+_MEMORY_FIELDS, _TIME_FIELDS = frozenset(Memory.__slots__), frozenset(Times.__slots__)
+_COUNTER_FIELDS, _PROVENANCE_FIELDS = frozenset(Counters.__slots__), frozenset(Provenance.__slots__)
 _STATUS_FIELDS = frozenset({"state", "since", "by", "evidence", "against", "reason"})
 
 
@@ -60,7 +62,7 @@ def encode_memory(memory: Memory) -> dict[str, object]:
         "issue": memory.issue,
         "tier": memory.tier.value,
         "pinned": memory.pinned,
-        "expires_at": _time_or_none(memory.expires_at),
+        "expires_at": time_or_none(memory.expires_at),
         "sensitivity": memory.sensitivity.value,
         "status": encode_status(memory.status),
         "origin": memory.origin.value,
@@ -69,7 +71,7 @@ def encode_memory(memory: Memory) -> dict[str, object]:
         "weight": memory.weight,
         "namespace": memory.namespace,
         "provenance": encode_provenance(memory.provenance),
-        "times": {name: _time_or_none(getattr(memory.times, name)) for name in Times.__slots__},
+        "times": {name: time_or_none(getattr(memory.times, name)) for name in Times.__slots__},
         "counters": {name: getattr(memory.counters, name) for name in Counters.__slots__},
     }
 
@@ -101,7 +103,7 @@ def encode_provenance(provenance: Provenance) -> dict[str, object]:
         "derived_from": list(provenance.derived_from),
         "tool": provenance.tool,
         "agent": provenance.agent,
-        "extracted_at": _time_or_none(provenance.extracted_at),
+        "extracted_at": time_or_none(provenance.extracted_at),
         "origin_system": provenance.origin_system,
         "origin_id": provenance.origin_id,
         "raw": dict(provenance.raw),
@@ -111,12 +113,11 @@ def encode_provenance(provenance: Provenance) -> dict[str, object]:
 
 def decode_memory(record: Json) -> Memory:
     """Read what ``encode_memory`` wrote. Raises InputError naming the field, e.g. ``times.learned``."""
-    fields = _Fields(record, known=frozenset(Memory.__slots__), path="")
-    times = fields.nested("times", known=frozenset(Times.__slots__))
+    fields = Fields(record, known=_MEMORY_FIELDS, path="")
+    times = fields.nested("times", known=_TIME_FIELDS)
     learned = times.time("learned")
     if learned is None:
         raise InputError("times.learned is missing; every memory has a date", field="times.learned")
-    counters = fields.nested("counters", known=frozenset(Counters.__slots__))
     return Memory(
         id=_memory_id(fields),
         n=fields.integer("n"),
@@ -147,15 +148,22 @@ def decode_memory(record: Json) -> Memory:
             surfaced=times.time("surfaced"),
             used=times.time("used"),
         ),
-        counters=Counters(**{name: counters.integer(name) for name in Counters.__slots__}),
+        counters=_decode_counters(fields),
     )
+
+
+def _decode_counters(fields: Fields) -> Counters:
+    if not fields.raw("counters"):
+        return Counters()
+    counters = fields.nested("counters", known=_COUNTER_FIELDS)
+    return Counters(**{name: counters.integer(name) for name in Counters.__slots__})
 
 
 def decode_status(value: object) -> Status:
     """Read a status object; None is Active."""
     if value is None:
         return Active()
-    fields = _Fields(_as_object(value, "status"), known=_STATUS_FIELDS, path="status.")
+    fields = Fields(as_object(value, "status"), known=_STATUS_FIELDS, path="status.")
     since = fields.time("since")
     match fields.text("state"):
         case "active":
@@ -178,7 +186,7 @@ def decode_provenance(value: object) -> Provenance:
     """Read a provenance object; None is "nothing known"."""
     if value is None:
         return Provenance()
-    fields = _Fields(_as_object(value, "provenance"), known=frozenset(Provenance.__slots__), path="provenance.")
+    fields = Fields(as_object(value, "provenance"), known=_PROVENANCE_FIELDS, path="provenance.")
     raw = fields.raw("raw")
     return Provenance(
         session=_typed(fields.text("session"), SessionId),
@@ -189,18 +197,20 @@ def decode_provenance(value: object) -> Provenance:
         extracted_at=fields.time("extracted_at"),
         origin_system=fields.text("origin_system"),
         origin_id=fields.text("origin_id"),
-        raw=MappingProxyType({key: str(item) for key, item in _as_object(raw or {}, "provenance.raw").items()}),
+        raw=MappingProxyType({key: str(item) for key, item in as_object(raw or {}, "provenance.raw").items()}),
     )
 
 
-class _Fields:
+class Fields:
     """Reads typed fields out of a JSON object and names the one that is wrong."""
 
     def __init__(self, record: Json, *, known: frozenset[str], path: str) -> None:
         self._record = record
         self._path = path
-        if unknown := sorted(set(record) - known):
-            raise InputError(f"unknown field {path}{unknown[0]}", field=f"{path}{unknown[0]}")
+        if unknown := record.keys() - known:
+            first = min(unknown)
+            shown = first if first.isidentifier() and len(first) <= 60 else repr(first[:60])
+            raise InputError(f"unknown field {path}{shown}", field=f"{path}{shown}")
 
     def raw(self, name: str) -> object:
         return self._record.get(name)
@@ -262,20 +272,20 @@ class _Fields:
         except ValueError:
             raise self._wrong(name, value, "one of " + ", ".join(enum)) from None
 
-    def nested(self, name: str, *, known: frozenset[str]) -> _Fields:
-        return _Fields(_as_object(self._record.get(name) or {}, self._path + name), known=known, path=f"{name}.")
+    def nested(self, name: str, *, known: frozenset[str]) -> Fields:
+        return Fields(as_object(self._record.get(name) or {}, self._path + name), known=known, path=f"{name}.")
 
     def _wrong(self, name: str, value: object, wanted: str) -> InputError:
         return InputError(f"{self._path}{name} is {str(value)[:60]!r}; it must be {wanted}", field=self._path + name)
 
 
-def _as_object(value: object, path: str) -> Json:
+def as_object(value: object, path: str) -> Json:
     if not isinstance(value, Mapping):
         raise InputError(f"{path} is {str(value)[:60]!r}; it must be an object", field=path)
     return value
 
 
-def _memory_id(fields: _Fields) -> MemoryId:
+def _memory_id(fields: Fields) -> MemoryId:
     text = fields.required_text("id")
     if not is_ulid(text):
         raise InputError(f"id is {text[:60]!r}; it must be a ULID of 26 characters", field="id")
@@ -292,5 +302,5 @@ def _needed(moment: datetime | None, path: str) -> datetime:
     return moment
 
 
-def _time_or_none(moment: datetime | None) -> str | None:
+def time_or_none(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)

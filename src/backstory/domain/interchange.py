@@ -7,27 +7,36 @@ what comes in. Their ids are made from what the source says, so that the same re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from backstory.domain.blob import Blob
 from backstory.domain.conversation import Message, Session
 from backstory.domain.digest import SessionDigest
-from backstory.domain.ids import MemoryId, SessionId, make_ulid
+from backstory.domain.history import Change
+from backstory.domain.ids import MemoryId, ProjectId, SessionId, make_ulid
 from backstory.domain.memory import Memory
 
 IMPORTED_HOST = "import:"
 """What the ``host`` of a session begins with that came from a file: nobody here heard it being said."""
+
+HISTORY_HOST = "history:"
+"""What the ``host`` of a session begins with that is from the history which the person's own agent keeps on this
+machine: it was said here, before anybody listened."""
+
+UNVOUCHED = "it came from a file that nobody vouched for, and is shown in no request"
+"""The ``problem`` of a digest that was imported without a person's word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignMemory:
     """A memory of another store, as it would stand here.
 
-    ``memory`` has no project yet: ``place`` is what the source calls it (a folder's path, or a name), None where it
-    names none. Its id is ``foreign_id``; ``provenance.origin_system`` the format, ``origin_id`` the record's key there,
-    and ``raw`` its fields that have no place here, never its text. ``where`` tells people which record it is.
+    ``memory`` has no project yet, unless the other store is one of our own: ``place`` is what the source calls it (a
+    folder's path, or a name), None where it names none. Its id is ``foreign_id``; ``provenance.origin_system`` the
+    format, ``origin_id`` the record's key there, and ``raw`` its fields that have no place here, never its text.
+    ``where`` tells people which record it is.
     """
 
     memory: Memory
@@ -37,11 +46,15 @@ class ForeignMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignSession:
-    """A session of another store; its messages follow in ``ForeignMessages``. ``place`` as in ``ForeignMemory``."""
+    """A session of another store; its messages follow in ``ForeignMessages``. ``place`` as in ``ForeignMemory``.
+
+    ``heard`` tells that the store is the history which the person's own agent keeps on this machine.
+    """
 
     session: Session
     place: str | None
     where: str
+    heard: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +76,23 @@ class ForeignDigest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignHistory:
+    """A change that memories of another store of our own went through, oldest first and before the memories as they are
+    now. ``places`` says where the projects that it names are, as ``place`` in ``ForeignMemory``."""
+
+    change: Change
+    places: Mapping[ProjectId, str]
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Keepsake:
     """What a store of format ``format`` says beside its memories and sessions and has no place here: kept word for
     word, so that an export in its format is what it was.
 
     ``store`` is which one it came from where several were imported together: its path below what was imported, ``""``
-    for that itself. ``key`` is unique in a store. ``text`` is JSON. It goes when its ``session`` goes.
+    for that itself. ``key`` is unique in a store. ``text`` is JSON. It goes when its ``session`` goes, and when its
+    ``memory`` is erased.
     """
 
     format: str
@@ -76,6 +100,7 @@ class Keepsake:
     key: str
     text: str
     session: SessionId | None = None
+    memory: MemoryId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +119,9 @@ class Remark:
     text: str
 
 
-ForeignRecord = ForeignMemory | ForeignSession | ForeignMessages | ForeignDigest | Keepsake | Unreadable | Remark
+ForeignRecord = (
+    ForeignMemory | ForeignSession | ForeignMessages | ForeignDigest | ForeignHistory | Keepsake | Unreadable | Remark
+)
 
 
 def foreign_id(format_name: str, key: Iterable[str], *, learned: datetime) -> MemoryId:
@@ -112,3 +139,18 @@ def foreign_id(format_name: str, key: Iterable[str], *, learned: datetime) -> Me
 def is_imported(session: Session) -> bool:
     """Whether a session came from a file, so that nothing in it counts as said by the user here."""
     return session.host.startswith(IMPORTED_HOST)
+
+
+def is_history(session: Session) -> bool:
+    """Whether a session was brought in from the person's own history, so that nobody waits for it to be distilled."""
+    return session.host.startswith(HISTORY_HOST)
+
+
+def imported_from(session: Session) -> str | None:
+    """Of what product the file was that told a session; None for one that its host told here."""
+    return session.host.removeprefix(IMPORTED_HOST) if is_imported(session) else None
+
+
+def is_unvouched(digest: SessionDigest) -> bool:
+    """Whether a digest came from a file that nobody vouched for, so that no request shows it."""
+    return digest.state.problem == UNVOUCHED

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
     from backstory.entrypoints.cli.status import Status
+    from backstory.services.digest_search import DigestHit
     from backstory.services.evidence import EvidenceFound
     from backstory.services.query import Recalled
     from backstory.services.remember import Remembered
-    from backstory.services.transfer import ImportReport
 
 Tone = Literal["strong", "plain", "faint", "good", "bad"]
 Line = tuple[str, Tone]
@@ -61,7 +61,16 @@ def evidence_lines(found: EvidenceFound) -> Iterator[Line]:
             yield _beside(result.after), "faint"
         if result.outdated is not None:
             yield f"  {result.outdated}", "bad"
-        yield f"  {'; '.join(result.reasons)}", "faint"
+        imported = f"imported from {result.imported_from}; " if result.imported_from else ""
+        yield f"  {imported}{'; '.join(result.reasons)}", "faint"
+
+
+def note_lines(notes: Sequence[DigestHit]) -> Iterator[Line]:
+    """What sessions were condensed to, best first: the line that fits, and where it stands."""
+    for hit in notes:
+        yield hit.line, "plain"
+        made = shown_time(hit.piece.created_at)
+        yield f"  {hit.piece.id} of session {hit.piece.session}, {made} · score {hit.score:.2f}", "faint"
 
 
 def _beside(passage: EvidencePassage) -> str:
@@ -166,24 +175,6 @@ def status_lines(told: Status) -> Iterator[Line]:
     if told.blocks:
         yield "Offered lately", "strong"
         yield from (block_line(block) for block in told.blocks)
-
-
-def import_lines(report: ImportReport, *, dry_run: bool) -> Iterator[Line]:
-    """What an import did, or would do, and every line it refused."""
-    would = "Would add" if dry_run else "Added"
-    yield (
-        f"{would} {report.added}, update {report.updated}, leave {report.unchanged} as they are."
-        if dry_run
-        else (f"{would} {report.added}, updated {report.updated}, left {report.unchanged} as they were."),
-        "good",
-    )
-    for kept in report.newer_here:
-        yield f"Kept: {kept}", "plain"
-    for refusal in report.refused:
-        yield f"Refused: {refusal}", "bad"
-    for project in report.projects:
-        yield f"The project {project.name} was not known here. To have its memories in a folder, run there:", "plain"
-        yield f"  backstory projects merge {project.id} .", "plain"
 
 
 def block_line(block: FrozenBlock) -> Line:

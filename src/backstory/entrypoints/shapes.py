@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
     from backstory.entrypoints.cli.status import Status
+    from backstory.services.digest_search import DigestHit
     from backstory.services.evidence import EvidenceFound
     from backstory.services.query import Recalled
     from backstory.services.remember import Remembered
-    from backstory.services.transfer import ImportReport
 
 Shape = dict[str, object]
 
@@ -76,11 +76,29 @@ def evidence_shape(found: EvidenceFound) -> Shape:
                 "after": None if result.after is None else _passage(result.after),
                 "reasons": list(result.reasons),
                 "outdated": result.outdated,
+                "imported_from": result.imported_from,
             }
             for result in found.results
         ],
         "why_no_evidence": found.silent_because,
         "evidence_skipped": None if found.skipped is None else f"meaning: {found.skipped}",
+    }
+
+
+def notes_shape(notes: Sequence[DigestHit]) -> Shape:
+    """What was noted on sessions: added to the answer of a query in everything."""
+    return {
+        "notes": [
+            {
+                "session": hit.piece.session,
+                "id": hit.piece.id,
+                "strategy": hit.piece.strategy.value,
+                "line": hit.line,
+                "score": round(hit.score, 4),
+                "at": format_time(hit.piece.created_at),
+            }
+            for hit in notes
+        ]
     }
 
 
@@ -130,20 +148,6 @@ def change_shape(change: Change, projects: Mapping[ProjectId, Project]) -> Shape
 def planned_shape(memories: Sequence[Memory], projects: Mapping[ProjectId, Project]) -> Shape:
     """What a dry run would change."""
     return {"dry_run": True, "memories": [memory_shape(memory, projects) for memory in memories]}
-
-
-def import_shape(report: ImportReport, *, dry_run: bool) -> Shape:
-    """What an import did, or would do."""
-    return {
-        "dry_run": dry_run,
-        "added": report.added,
-        "updated": report.updated,
-        "unchanged": report.unchanged,
-        "newer_here": list(report.newer_here),
-        "refused": list(report.refused),
-        "changes": list(report.changes),
-        "projects": [{"id": project.id, "name": project.name} for project in report.projects],
-    }
 
 
 def block_shape(block: FrozenBlock) -> Shape:

@@ -97,6 +97,10 @@ class Archive(Protocol):
         """The messages with these ids, in the order of ``messages``; unknown ones are left out."""
         ...
 
+    async def part_owners(self, parts: Sequence[PartId]) -> Mapping[PartId, MessageId]:
+        """The messages that these parts are kept under, known or not; unknown parts are left out."""
+        ...
+
     async def blob(self, name: BlobHash) -> Blob | None:
         """The content that parts refer to by this hash; None where none is kept."""
         ...

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from backstory.domain.context_block import Block, recall_block, snapshot_block, with_notes
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
@@ -31,7 +31,6 @@ from backstory.services.recall import Recall
 
 if TYPE_CHECKING:
     from backstory.domain.dream_state import Summary
-    from backstory.services.dreaming_summary import Summaries
     from backstory.services.evidence_quotes import EvidenceQuotes
     from backstory.services.shared_observations import SharedObservations
 
@@ -65,6 +64,14 @@ class Context:
     silent_because: str | None = None
 
 
+class OfferedSummaries(Protocol):
+    """See ``dreaming_summary.Summaries``."""
+
+    async def offered(self, project: ProjectId | None) -> Sequence[Summary]:
+        """The summaries that may be shown in a project."""
+        ...
+
+
 class ContextBlocks:
     """Composes, freezes and replays what the model is shown."""
 
@@ -77,7 +84,7 @@ class ContextBlocks:
         tokens: TokenCounter,
         policy: ContextPolicy,
         quotes: EvidenceQuotes | None = None,
-        summaries: Summaries | None = None,
+        summaries: OfferedSummaries | None = None,
         shared: SharedObservations | None = None,
     ) -> None:
         """``quotes`` gives what was said earlier where memories are silent; left out, nothing of it is shown.
@@ -191,6 +198,10 @@ class ContextBlocks:
         if known is None:
             known = await self._backend.conversations.freeze_snapshot(await self._new_snapshot(viewer, session))
         return known.text or None
+
+    async def briefing(self, viewer: Viewer) -> str | None:
+        """What a snapshot would say now, for somebody who asks; nothing is kept. Raises what the store raises."""
+        return (await self._new_snapshot(viewer, viewer.session or SessionId(""))).text or None
 
     async def renew_snapshot(self, session: SessionId) -> None:
         """Let the next request of the session compose its snapshot anew (after a compaction)."""

@@ -3,56 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol, TypeVar
 
 from backstory.domain.admission import admit_evidence
+from backstory.domain.capture import MOST_CAPTURED
 from backstory.domain.capture import Captured as Statement
-from backstory.domain.capture import capture
 from backstory.domain.conversation import Message, Part, Role, Session
-from backstory.domain.echo import is_echo, strip_injected
+from backstory.domain.echo import is_echo
 from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.domain.memory import Source
 from backstory.domain.part_admission import CleanedTexts, KeepLimits, admit_message, admit_name, admit_part, blobs_once
 from backstory.domain.provenance import Origin, Provenance
-from backstory.domain.redaction import strip_private
 from backstory.domain.scope import Viewer
 from backstory.errors import InputError, StoreError
 from backstory.ports.conversation import ConversationStore
 from backstory.ports.system import Clock
 from backstory.services.remember import Draft, Remember, Remembered
+from backstory.services.wishes import Captured, Prompt, wishes
+
+__all__ = ["CAPTURED_TAG", "Aside", "Captured", "Conversations", "Prompt", "at_once"]
 
 CAPTURED_TAG = "user-requested"
 _RECENT_BLOCKS = 20
 _PAGE = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """A user's message, before the model sees it.
-
-    ``typed`` is what a person typed of it, if that is not the whole text. ``author`` is the agent for a sub-agent's.
-    ``notes`` are sentences for the block beside it, whatever else stands there.
-    """
-
-    text: str
-    message: MessageId
-    session: SessionId
-    agent: str | None = None
-    typed: str | None = None
-    author: Author = Author.USER
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Captured:
-    """What a prompt asked to be remembered: what was stored, and what could not be and why."""
-
-    remembered: tuple[Remembered, ...] = ()
-    refused: tuple[str, ...] = ()
 
 
 T = TypeVar("T")
@@ -132,6 +109,8 @@ class Conversations:
                 remembered.append(await self._remember.remember(draft, viewer=viewer, author=prompt.author))
             except InputError as error:
                 refused.append(str(error))
+        if len(found) == MOST_CAPTURED:
+            refused.append(f"of one message only the first {MOST_CAPTURED} requests are kept; it may have more")
         return Captured(remembered=tuple(remembered), refused=tuple(refused))
 
     def asks(self, prompt: Prompt) -> bool:
@@ -145,8 +124,7 @@ class Conversations:
         return failed
 
     def _statements(self, prompt: Prompt) -> list[Statement]:
-        text = prompt.text if prompt.typed is None else prompt.typed
-        return capture(strip_injected(strip_private(text))) if self._capture else []
+        return wishes(prompt) if self._capture else []
 
     async def take_session(self, session: Session) -> None:
         """Add a session, or bring it up to date."""

@@ -22,11 +22,13 @@ from backstory.domain.evidence_offer import EvidenceOffer, is_quotable, offer
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageNumber
 from backstory.domain.evidence_signs import EvidenceStatistics, PassageSigns, read_signs
 from backstory.domain.ids import SessionId
+from backstory.domain.interchange import imported_from
 from backstory.domain.outdated import outdated_note
 from backstory.domain.scope import Viewer
 from backstory.domain.text import QueryTerm, analyse_query
 from backstory.domain.time_range import TimeRange
 from backstory.errors import InputError, ModelError
+from backstory.ports.conversation import Archive
 from backstory.ports.evidence import EvidenceIndex, PassageSearch, Sight
 from backstory.ports.models import Embedder, EmbeddingModel, Vector
 from backstory.ports.system import Aside, Clock
@@ -96,11 +98,14 @@ class EvidenceRecall:
         no_embedder: str,
         aside: Aside | None = None,
         corrections: Corrections | None = None,
+        archive: Archive | None = None,
     ) -> None:
         """``zone`` is where the person is, for the days that questions name. ``no_embedder`` says why there is none.
         ``aside`` runs a search's reads and its scoring as one, away from the event loop; left out, all of it is done in
-        place. ``corrections`` know what was corrected since; without them nothing is called outdated."""
+        place. ``corrections`` know what was corrected since; without them nothing is called outdated. ``archive`` knows
+        which sessions were imported."""
         self.corrections = corrections
+        self._archive = archive
         self._index = index
         self._embedder = embedder
         self._clock = clock
@@ -133,7 +138,15 @@ class EvidenceRecall:
         found = await self._aside(
             partial(self._answer, text, asked, sight, limit + (_SPARE if self.corrections else 0))
         )
-        return await self._outdated_last(found, viewer, limit)
+        return await self._told_by(await self._outdated_last(found, viewer, limit))
+
+    async def _told_by(self, found: EvidenceFound) -> EvidenceFound:
+        """Say of what a file told that it did."""
+        results: list[EvidenceResult] = []
+        for result in found.results:
+            session = None if self._archive is None else await self._archive.session(result.passage.session)
+            results.append(result if session is None else replace(result, imported_from=imported_from(session)))
+        return replace(found, results=tuple(results))
 
     async def _outdated_last(self, found: EvidenceFound, viewer: Viewer, limit: int) -> EvidenceFound:
         """Say of what was corrected since that it was, and put it after all others."""

@@ -13,7 +13,8 @@ from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage
 class EvidenceResult:
     """A message that answers: its best passage, those directly before and after it, how well (0 to 1) and why.
 
-    ``outdated`` says, where what it states was corrected since, what holds instead.
+    ``outdated`` says, where what it states was corrected since, what holds instead; ``imported_from``, where a file
+    told the session, of what product the file was.
     """
 
     passage: EvidencePassage
@@ -22,6 +23,7 @@ class EvidenceResult:
     score: float
     reasons: tuple[str, ...]
     outdated: str | None = None
+    imported_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

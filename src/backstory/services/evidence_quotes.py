@@ -12,6 +12,7 @@ from backstory.domain.context_block import said_block
 from backstory.domain.evidence_offer import OfferedPassage, repeats
 from backstory.domain.evidence_passages import EvidencePassage
 from backstory.domain.grounding import ground
+from backstory.domain.interchange import is_imported
 from backstory.domain.provenance import is_injectable
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.utterance import utterances
@@ -64,7 +65,7 @@ class EvidenceQuotes:
             return Quoted(text=None, told=offered.silent_because or "nothing was said")
         own = [item for item in offered.passages if await self._is_own(item.passage)]
         if own[:1] != [offered.passages[0]]:  # the others were let through beside the best
-            return Quoted(text=None, told="what was said earlier was pasted, or repeats text from outside")
+            return Quoted(text=None, told="what was said earlier was pasted, imported, or repeats text from outside")
         open_ones = await self._not_withheld(own, viewer)
         if not open_ones:
             return Quoted(text=None, told="what was said earlier was forgotten, or made private or local-only")
@@ -81,7 +82,10 @@ class EvidenceQuotes:
 
     async def _is_own(self, passage: EvidencePassage) -> bool:
         """Whether who said it said it of themselves. What a user pasted, or an assistant repeats of what a tool, a file
-        or a page told, is outside text, whoever's message holds it."""
+        or a page told, is outside text, whoever's message holds it; and so is all of a session that a file told."""
+        session = await self._archive.session(passage.session)
+        if session is not None and is_imported(session):
+            return False
         ids = await self._archive.message_ids(passage.session)
         end = ids.index(passage.message) + 1 if passage.message in ids else 0
         start = max(0, end - _BACKGROUND)

@@ -180,8 +180,10 @@ class Inspection:
         return {message.id: message for message in messages}
 
     async def in_sight(self, ids: Sequence[MemoryId], viewer: Viewer) -> Mapping[MemoryId, Memory]:
-        """The memories with these ids that the viewer may read, forgotten ones included."""
-        return {memory.id: memory for memory in await self._seen(ids, viewer)}
+        """The memories with these ids that the viewer may read; a person also those that are forgotten."""
+        is_person = viewer.audience is Audience.PERSON
+        seen = await self._seen(ids, viewer)
+        return {memory.id: memory for memory in seen if is_person or not isinstance(memory.status, Deleted)}
 
     async def projects(self) -> Mapping[ProjectId, Project]:
         """All projects, to name those that memories belong to."""
@@ -204,11 +206,9 @@ class Inspection:
         return tuple({other.id: other for other in (*found, *others)}.values())
 
     async def _seen(self, ids: Sequence[MemoryId], viewer: Viewer) -> tuple[Memory, ...]:
-        """The memories with these ids that the viewer may read, in this order; a model none that is forgotten."""
+        """The memories with these ids that the viewer may read, in this order, forgotten ones included."""
         memories = await self._backend.memories.get(ids) if ids else {}
-        readable = (memories[item] for item in ids if item in memories and visible(memories[item], viewer))
-        is_person = viewer.audience is Audience.PERSON
-        return tuple(memory for memory in readable if is_person or not isinstance(memory.status, Deleted))
+        return tuple(memories[item] for item in ids if item in memories and visible(memories[item], viewer))
 
     async def _changes(self, memory: Memory, viewer: Viewer) -> tuple[Change, ...]:
         """What happened to it; other memories in the same changes are left out, since they may be out of sight."""

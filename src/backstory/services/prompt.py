@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 from backstory.domain.context_block import with_notes
 from backstory.domain.scope import Viewer
 from backstory.errors import BackstoryError
 from backstory.services.context_block import ContextBlocks
-from backstory.services.conversation import Captured, Conversations, Prompt
+from backstory.services.wishes import Captured, Prompt
 
 log = logging.getLogger(__name__)
 
 _NOT_STORED = "What this message asks to be remembered could NOT be stored: memory is not available. Say so."
 
 
+class Capture(Protocol):
+    """What of ``Conversations`` a prompt needs."""
+
+    async def capture(self, prompt: Prompt, viewer: Viewer) -> Captured:
+        """Store what the prompt asks to be remembered."""
+        ...
+
+    def asks(self, prompt: Prompt) -> bool:
+        """Whether the prompt asks for anything to be remembered."""
+        ...
+
+
 class Prompts:
     """One call for each user message, whichever host it comes from."""
 
-    def __init__(self, blocks: ContextBlocks, conversations: Conversations) -> None:
+    def __init__(self, blocks: ContextBlocks, conversations: Capture) -> None:
         self._blocks = blocks
         self._conversations = conversations
 
@@ -39,6 +52,10 @@ class Prompts:
         """The text beside a message when there is no store to ask: only what the user must know, or None."""
         unkept = [_NOT_STORED] if self._conversations.asks(prompt) else []
         return with_notes(None, [*prompt.notes, *unkept])
+
+    def asks(self, prompt: Prompt) -> bool:
+        """Whether the prompt asks for anything to be remembered."""
+        return self._conversations.asks(prompt)
 
     async def _capture(self, prompt: Prompt, viewer: Viewer) -> list[str]:
         try:

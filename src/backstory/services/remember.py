@@ -120,7 +120,7 @@ class Remember:
         if named is not None and old is not None:
             memory = as_successor(memory, old, draft, now=now)
             notes += moved_on(named, old)
-        known = await known_as(memory, self._store, now=now)
+        known = None if draft.append else await known_as(memory, self._store, now=now)
         if known is not None and (old is None or known.id != old.id):
             return await self._say_again(known, memory, old, draft, viewer=viewer, author=author)
         plan = ChangePlan([(None, memory)])
@@ -128,7 +128,7 @@ class Remember:
             plan.plan(old, supersede(old, by=memory.id, now=now))
             await self._repercussions.follow(plan, viewer=viewer, now=now)
         against = await self._repercussions.oppose(memory, plan, viewer=viewer, now=now)
-        absent = None if old else same_for_same_readers(memory, now)
+        absent = None if old or draft.append else same_for_same_readers(memory, now)
         action = Action.SUPERSEDE if old else Action.ADD
         change = await self._commit(action, author, viewer, plan, key=draft.key, absent=absent)
         stored = change.edits[0].after

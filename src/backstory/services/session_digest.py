@@ -14,6 +14,7 @@ from backstory.domain.digest import DigestUpdate, SessionDigest
 from backstory.domain.digest_block import compaction_note, digest_block
 from backstory.domain.digest_plan import Listed, current_turn, replacement
 from backstory.domain.ids import MessageId, ProjectId, SessionId
+from backstory.domain.interchange import is_unvouched
 from backstory.ports.digests import DigestStore
 from backstory.ports.system import Clock
 from backstory.services.digest_strategy import DigestStrategy, SessionView
@@ -84,6 +85,8 @@ class SessionDigests:
         self, listed: Sequence[Listed], session: SessionId, project: ProjectId | None, turn: MessageId | None
     ) -> Outlook:
         digest = await self._views.current(session)
+        if is_unvouched(digest):
+            return Outlook()
         due = True
         if len(self._views.raw(listed, digest)) <= MAX_RAW:
             view = await self._views.view(digest, listed, project=project)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from backstory.domain.digest import Piece, SessionDigest, Strategy, messages_of
 from backstory.domain.grounding import LEAST_SUPPORT, ground
+from backstory.domain.interchange import is_imported
 from backstory.domain.observation_cursor import IMPORTED
 from backstory.domain.observation_log import render_log, tail
 from backstory.domain.provenance import is_injectable
@@ -125,6 +126,8 @@ class SharedObservations:
             if looked_at == MOST_SESSIONS or block.is_full:
                 break
             if session.id == viewer.session or session.parent is not None or not may_read(session, viewer):
+                continue
+            if is_imported(session):  # nobody here heard what is noted in it
                 continue
             if (noted := await self._noted(session)) is not None:
                 looked_at += 1

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from backstory.adapters.project_evidence import FolderEvidence
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.adapters.tokens import EstimatedTokens
 from backstory.domain.admission import TextLimits
@@ -22,8 +23,10 @@ from backstory.entrypoints.drive import drive
 from backstory.ports.backend import Backend
 from backstory.services.context_block import ContextBlocks, ContextPolicy
 from backstory.services.conversation import Conversations
+from backstory.services.importing import Importing
 from backstory.services.inspection import Inspection
 from backstory.services.maintenance import Maintenance
+from backstory.services.project_identity import ProjectIdentity
 from backstory.services.prompt import Prompts
 from backstory.services.query import Query, Recalled
 from backstory.services.recall import Recall
@@ -96,7 +99,12 @@ class Shop:
 
     @property
     def transfer(self) -> Transfer:
-        return Transfer(self.backend, clock=self.clock, ids=self.ids, limits=self.limits)
+        return Transfer(self.backend, self.importing, clock=self.clock)
+
+    @property
+    def importing(self) -> Importing:
+        identity = ProjectIdentity(self.backend.projects, FolderEvidence(), clock=self.clock, ids=self.ids)
+        return Importing(self.backend, identity, clock=self.clock, ids=self.ids, max_chars=self.limits.max_chars)
 
     @property
     def maintenance(self) -> Maintenance:

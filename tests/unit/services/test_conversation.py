@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backstory.domain.blob import content_of
+from backstory.domain.capture import MOST_CAPTURED
 from backstory.domain.conversation import FrozenBlock, Message, Part, Role, Session
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.domain.memory import Source
@@ -71,6 +72,12 @@ def test_a_refused_statement_does_not_stop_the_others(shop: Shop) -> None:
     assert [item.memory.content for item in done.remembered] == ["CI needs arm64 runners."]
     assert len(done.refused) == 1
     assert "the limit is 4000" in done.refused[0]
+
+
+def test_requests_beyond_the_first_of_one_message_are_told_of(shop: Shop) -> None:
+    done = capture(shop, "\n\n".join(f"Remember that box {number} is full." for number in range(MOST_CAPTURED + 9)))
+    assert len(done.remembered) == MOST_CAPTURED
+    assert f"only the first {MOST_CAPTURED} requests are kept" in done.refused[0]
 
 
 def test_private_text_is_not_captured(shop: Shop) -> None:

@@ -15,6 +15,7 @@ from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.memory import Revision, Sensitivity
 from backstory.domain.provenance import Origin, Provenance
+from backstory.entrypoints.tools.evidence import evidence_answer
 from backstory.services.context_block import Context, ContextBlocks
 from backstory.services.evidence import NOT_ASKED_BACK, EvidenceRecall
 from backstory.services.evidence_quotes import EvidenceQuotes
@@ -46,8 +47,9 @@ def said(shop: Shop, *texts: str, session: SessionId = EARLIER, **fields: Any) -
     """Archive a session; ``fields`` are those of its parts, ``role``, ``project`` and ``parent`` apart."""
     role, parent = fields.pop("role", Role.USER), fields.pop("parent", None)
     project = fields.pop("project", ORCHARD)
+    host = fields.pop("host", "test")
     told = Session(
-        id=session, project=project, host="test", directory="/repo", created_at=START, updated_at=START, parent=parent
+        id=session, project=project, host=host, directory="/repo", created_at=START, updated_at=START, parent=parent
     )
     shop.do(shop.conversations.take_session(told))
     for number, text in enumerate(texts):
@@ -183,7 +185,7 @@ def test_what_a_user_pasted_is_not_quoted_as_theirs(shop: Shop) -> None:
     said(shop, PASTED)
     context = block_for(shop)
     assert context.text is None
-    assert "pasted, or repeats text from outside" in (context.silent_because or "")
+    assert "pasted, imported, or repeats text from outside" in (context.silent_because or "")
 
 
 def test_what_an_assistant_says_of_itself_is_quoted(shop: Shop) -> None:
@@ -241,3 +243,20 @@ def test_imported_memories_are_still_mentioned(shop: Shop) -> None:
     said(shop, SETTLED)
     shop.say("The courier webhook retries five times", origin=Origin.IMPORTED)
     assert "left out, as always unasked" in (block_for(shop).silent_because or "")
+
+
+def test_what_a_file_told_is_never_quoted_unasked(shop: Shop) -> None:
+    said(shop, "And now the couriers.", SETTLED, host="import:opencode")
+    context = block_for(shop)
+    assert context.text is None
+    assert "imported" in (context.silent_because or "")
+
+
+def test_what_a_file_told_is_found_when_asked_for_and_said_to_be_imported(shop: Shop) -> None:
+    said(shop, "And now the couriers.", SETTLED, host="import:opencode")
+    recall = EvidenceRecall(
+        shop.backend.evidence, None, clock=shop.clock, zone=UTC, no_embedder="none", archive=shop.backend.conversations
+    )
+    found = shop.do(recall.search(ASKED, viewer=shop.model))
+    assert [result.imported_from for result in found.results[:1]] == ["opencode"]
+    assert "imported from opencode, not heard here" in evidence_answer(found).text

@@ -24,7 +24,7 @@ from backstory.domain.memory import (
     supersede,
 )
 from backstory.domain.provenance import Origin
-from backstory.domain.scope import Viewer
+from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
 from backstory.errors import AmbiguousMatch, Conflict, InputError, NotFound, OutOfScope
 from backstory.services.query import Query
@@ -345,7 +345,7 @@ def test_an_update_keeps_what_it_does_not_name(shop: Shop) -> None:
 
 
 def test_a_memory_whose_readers_change_belongs_where_that_was_decided(shop: Shop) -> None:
-    shop.say("a", viewer=replace(shop.elsewhere, project=None))
+    shop.say("a", viewer=replace(shop.elsewhere, project=None), visibility=Visibility.GLOBAL)
     assert update(shop, 1, visibility=Visibility.PROJECT).project == shop.person.project
     assert update(shop, 1, visibility=Visibility.SESSION).session == shop.person.session
     call = shop.remember.update(
@@ -353,6 +353,18 @@ def test_a_memory_whose_readers_change_belongs_where_that_was_decided(shop: Shop
     )
     with pytest.raises((InputError, OutOfScope)):
         shop.do(call)
+
+
+def test_outside_every_project_a_model_has_to_say_that_a_fact_holds_in_all_of_them(shop: Shop) -> None:
+    nowhere = replace(shop.elsewhere, project=None)
+    with pytest.raises(InputError, match="no project is known"):
+        shop.say("a", viewer=replace(nowhere, audience=Audience.MODEL))
+    shop.say("b", viewer=replace(nowhere, audience=Audience.PERSON))
+    shop.say("c", viewer=replace(nowhere, audience=Audience.MODEL), visibility=Visibility.GLOBAL)
+    kept = shop.do(shop.backend.memories.select(Selection(viewer=shop.person, now=shop.clock.now()), limit=5))
+    assert [(memory.content, memory.visibility) for memory in kept] == [
+        ("c", Visibility.GLOBAL), ("b", Visibility.GLOBAL),
+    ]  # fmt: skip
 
 
 def test_a_tier_brings_or_ends_a_lifetime(shop: Shop) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from backstory.domain.digest import DigestUpdate
 from backstory.domain.ids import MessageId, SessionId
+from backstory.domain.interchange import UNVOUCHED
 from backstory.services.session_digest import MAX_RAW, Replaced
 from tests.unit.services.digests import SESSION, LongSession, listed
 
@@ -174,3 +178,12 @@ async def test_an_undo_that_only_the_archive_was_told_of_is_made_up_for_at_the_n
     digest = await world.backend.digests.digest(SESSION)
     assert digest is not None
     assert [piece.text for piece in digest.pieces] == ["said u1 and said a1"]
+
+
+async def test_a_digest_from_a_file_that_nobody_vouched_for_is_shown_in_no_request() -> None:
+    world = LongSession()
+    await world.digesting.work(SESSION, listed=await world.say("u1", "a1", "u2"))
+    digest = await world.backend.digests.digest(SESSION)
+    assert digest is not None
+    await world.backend.digests.apply(DigestUpdate(state=replace(digest.state, problem=UNVOUCHED)))
+    assert await outlook(world, "u1", "a1", "u2") == (None, False)

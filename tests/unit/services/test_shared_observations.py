@@ -360,3 +360,8 @@ def test_nothing_is_shared_unless_that_is_switched_on(
 def test_a_cloned_repository_cannot_switch_it_on(tmp_path: Path) -> None:
     (tmp_path / ".backstory.toml").write_text('[observation]\nscope = "project"\n', encoding="utf-8")
     assert load(env={}, project_root=tmp_path).settings.observation.scope == "session"
+
+
+def test_notes_on_a_session_that_a_file_told_are_not_shared(orchard: Orchard) -> None:
+    orchard.observed(host="import:opencode")
+    assert drive(orchard.shared().block(NEW)) is None

@@ -1,116 +1,142 @@
-"""``export`` and ``import``: memories as JSON lines, out and in."""
+"""``export``: memories out, as JSON lines or as stores of another product."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
-from backstory.entrypoints.cli.invocation import Invocation
+from backstory.entrypoints.cli.invocation import Desk, Invocation
 from backstory.entrypoints.cli.output import counting
-from backstory.entrypoints.cli.standard_input import STANDARD_INPUT, input_stream
+from backstory.entrypoints.cli.standard_input import STANDARD_INPUT
 from backstory.entrypoints.drive import drive
-from backstory.entrypoints.errors import USAGE
 
-_UNREADABLE = "(not UTF-8)"
+if TYPE_CHECKING:
+    from backstory.entrypoints.export_views import StoreWritten
+    from backstory.services.exporting import ExportPolicy
+
+_LINES = "backstory"
 
 
 @command("export")
-@click.argument(
-    "file",
-    required=False,
-    default="-",
-    metavar="[FILE]",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-)
+@click.argument("place", required=False, default=STANDARD_INPUT, metavar="[PLACE]")
+@click.option("--format", "format_name", default=_LINES, metavar="NAME", help="The format.  [default: backstory]")
+@click.option("--with", "holds", metavar="LIST", default="", help="Also history, sessions, keepsakes (commas).")
+@click.option("--everything", is_flag=True, help="With history, sessions and keepsakes.")
 @click.option("--forgotten", is_flag=True, help="With what was forgotten.")
 @click.option("--private", is_flag=True, help="With private memories.")
 @click.option("--all-projects", is_flag=True, help="With other projects' memories.")
-def export(here: Invocation, file: Path, forgotten: bool, private: bool, all_projects: bool) -> None:
-    """Write memories to FILE as JSON lines.
+@click.option("--force", is_flag=True, help="Also into a folder that holds something else.")
+def export(
+    here: Invocation, place: str, format_name: str, holds: str, everything: bool, forgotten: bool, private: bool,
+    all_projects: bool, force: bool,
+) -> None:  # fmt: skip
+    """Write memories to PLACE, as JSON lines or in the format of another product.
 
-    Oldest first, without FILE to standard output. The format is in docs/reference/jsonl-format.md. Local-only memories
-    are left out, private ones unless asked for. An existing file is replaced once the new one is complete.
+    Without PLACE to standard output; oldest first. The lines are described in docs/reference/jsonl-format.md.
+    Local-only memories are left out, private ones unless asked for. An existing file is replaced once the new one is
+    complete. In another format, what came from a store of it goes back to that store's place below PLACE, whatever
+    project it belongs to, and the rest to the main one; `backstory import --list` lists the formats.
     """
+    from backstory.services.exporting import ExportPolicy
+
     if forgotten:
         here.person_only("exports what was forgotten")
+    parts = _parts(holds, everything=everything)
     with here.opened(all_projects=all_projects) as desk:
-        lines = drive(desk.app.transfer.export(desk.viewer, with_forgotten=forgotten, with_private=private))
-        if str(file) == STANDARD_INPUT:
-            count = _write(sys.stdout.buffer, lines)
+        policy = ExportPolicy(forgotten=forgotten, private=private, whole_stores=all_projects or _is_person(desk))
+        if format_name != _LINES:
+            _refuse_parts(parts)
+            _export_stores(here, desk, place, format_name, policy, force=force)
+            return
+        lines = _lines(desk, policy, parts)
+        if place == STANDARD_INPUT:
+            _write(sys.stdout.buffer, lines)
             sys.stdout.buffer.flush()
             return
-        with _replacing(file) as sink:
-            count = _write(sink, lines)
-    exported = max(count - 1, 0)  # the first line is the header
+        with _replacing(_file(place)) as sink, counting("Exporting", "lines", shown=not here.out.as_json) as advance:
+            exported = max(_write(sink, _told(lines, advance)) - 1, 0)  # the first line is the header
     if here.out.as_json:
-        here.out.json({"exported": exported, "file": str(file)})
+        here.out.json({"exported": exported, "file": place})
     else:
-        here.out.lines([(f"Exported {exported} memories to {file}", "good")])
+        things = "records" if parts else "memories"
+        here.out.lines([(f"Exported {exported} {things} to {place}", "good")])
 
 
-@command("import")
-@click.argument(
-    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True, path_type=Path)
-)
-@click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
-@click.option("--trust", is_flag=True, help="Believe the file that its memories are your own words.")
-@click.option("--keep-projects", is_flag=True, help="Leave memories in their projects, not in this one.")
-def import_(here: Invocation, file: Path, dry_run: bool, trust: bool, keep_projects: bool) -> int:
-    """Import memories from FILE.
+def _is_person(desk: Desk) -> bool:
+    from backstory.domain.scope import Audience
 
-    As `backstory export` writes them; with - from standard input. Importing twice changes nothing more, and a memory
-    that was changed here since is left alone. Lines that cannot be imported are listed, do not stop the others, and
-    make the exit code 2.
-    """
-    with here.opened(create=not dry_run) as desk, _reading(file) as source:
-        with counting("Importing", "lines", shown=not here.out.as_json) as advance:
-            report = drive(
-                desk.app.transfer.load(
-                    _texts(source, advance),
-                    desk.viewer,
-                    dry_run=dry_run,
-                    keep_projects=keep_projects,
-                    trusted=trust,
-                )
-            )
-        if here.out.as_json:
-            from backstory.entrypoints.shapes import import_shape
-
-            here.out.json(import_shape(report, dry_run=dry_run))
-        else:
-            from backstory.entrypoints.render import import_lines
-
-            here.out.lines(import_lines(report, dry_run=dry_run))
-        if report.changes:
-            embed_in_background(here, desk)
-    return USAGE if report.refused else 0
+    return desk.viewer.audience is Audience.PERSON
 
 
-@contextmanager
-def _reading(file: Path) -> Iterator[BinaryIO]:
-    if str(file) == STANDARD_INPUT:
-        yield input_stream()
-        return
-    with file.open("rb") as source:
-        yield source
+def _parts(holds: str, *, everything: bool) -> tuple[str, ...]:
+    from backstory.services.exporting_lines import HOLDS, MEMORIES
+
+    known = [name for name in HOLDS if name != MEMORIES]
+    wanted = [name.strip() for name in holds.split(",") if name.strip()]
+    if unknown := [name for name in wanted if name not in known]:
+        raise click.BadParameter(f"{unknown[0]!r} is not known; known are {', '.join(known)}", param_hint="--with")
+    return tuple(known if everything else wanted)
 
 
-def _texts(source: BinaryIO, advance: Callable[[int], None]) -> Iterator[str]:
-    """The lines of a file; one that is not UTF-8 becomes one that cannot be imported, so that it is reported."""
-    for number, line in enumerate(source):
-        try:
-            yield line.decode("utf-8-sig" if number == 0 else "utf-8")
-        except UnicodeDecodeError:
-            yield _UNREADABLE
+def _refuse_parts(parts: Sequence[str]) -> None:
+    if parts:
+        raise click.UsageError("--with and --everything are for the format backstory; others hold what they can")
+
+
+def _lines(desk: Desk, policy: ExportPolicy, parts: Sequence[str]) -> Iterator[str]:
+    if not parts:
+        return drive(
+            desk.app.transfer.export(desk.viewer, with_forgotten=policy.forgotten, with_private=policy.private)
+        )
+    from backstory.bootstrap.exchange import READERS
+    from backstory.bootstrap.transfers import exporting_lines
+
+    return exporting_lines(desk.app, drive).lines(desk.viewer, policy, holds=parts, formats=READERS)
+
+
+def _file(place: str) -> Path:
+    path = Path(place)
+    if path.is_dir():
+        raise click.UsageError(f"{place} is a folder; name a file")
+    return path
+
+
+def _export_stores(
+    here: Invocation, desk: Desk, place: str, format_name: str, policy: ExportPolicy, *, force: bool
+) -> None:
+    from backstory.bootstrap.exchange import check_target, writer
+    from backstory.entrypoints.export_views import StoreWritten, export_lines, export_shape
+
+    if place == STANDARD_INPUT:
+        raise click.UsageError(f"name a PLACE: {format_name} is no format for standard output")
+    writing = writer(format_name)
+    stores = drive(desk.app.exporting.stores(format_name, desk.viewer, policy, run=drive))
+    target = Path(place).resolve()
+    check_target(target, format_name, [store.label for store in stores], force=force)
+    done: list[StoreWritten] = []
+    with counting("Exporting", "stores", shown=not here.out.as_json) as advance:
+        for store in stores:
+            into = target / store.label
+            into.parent.mkdir(parents=True, exist_ok=True)
+            done.append(StoreWritten(label=store.label, place=str(into), written=writing.write(store, into)))
+            advance(1)
+    if here.out.as_json:
+        here.out.json(export_shape(done, format_name=format_name, place=place))
+    else:
+        here.out.lines(export_lines(done, format_name=format_name))
+
+
+def _told(lines: Iterable[str], advance: Callable[[int], None]) -> Iterator[str]:
+    for line in lines:
+        yield line
         advance(1)
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
 
+from backstory.codecs.opencode import HELPER, is_helper_message, is_helper_titled
+
+__all__ = ["HELPER", "HelperSessions"]
+
 log = logging.getLogger(__name__)
 
-HELPER = "backstory-helper"
-"""Begins the title of each, and names the agent that answers in them; both outlive the processes."""
-_TITLE = re.compile(rf"{HELPER} [a-z0-9_]{{1,40}} [0-9a-f]{{32}}")  # as the plugin makes it; people's begin so at most
 STRAY_AFTER_S = 900.0
 """Since its last change. No question takes longer than 10 minutes, and the session may be another OpenCode's."""
 SWEEP_AFTER_S = 1.0  # from a folder's opening: OpenCode is busy with its first prompt
@@ -39,7 +39,7 @@ class HelperSessions:
     def note_session(self, info: Mapping[str, Any]) -> None:
         """A session's ``info``, whose title may mark it, or no longer does."""
         session = info.get("id")
-        if isinstance(session, str) and _is_titled(info):
+        if isinstance(session, str) and is_helper_titled(info):
             self._titled.add(session)
         elif isinstance(session, str):
             self._titled.discard(session)
@@ -49,7 +49,7 @@ class HelperSessions:
         session = info.get("sessionID")
         if not isinstance(session, str):
             return
-        if HELPER in (info.get("agent"), info.get("mode")):
+        if is_helper_message(info):
             self._asked.add(session)
         elif info.get("role") == "user":
             self._talked.add(session)
@@ -75,15 +75,10 @@ class HelperSessions:
         """Have old sessions with our title discarded; the plugin first looks whether all that is in them is ours."""
         sessions = await self._ask("host.sessions", {"directory": directory, "search": HELPER})
         for info in sessions if isinstance(sessions, list) else ():
-            if not isinstance(info, Mapping) or not _is_titled(info) or _age_s(info) <= STRAY_AFTER_S:
+            if not isinstance(info, Mapping) or not is_helper_titled(info) or _age_s(info) <= STRAY_AFTER_S:
                 continue
             if await self._ask("host.discard", {"directory": directory, "session": info.get("id")}):
                 log.info("event=stray_helper_removed session=%s", info.get("id"))
-
-
-def _is_titled(info: Mapping[str, Any]) -> bool:
-    title = info.get("title")
-    return isinstance(title, str) and _TITLE.fullmatch(title) is not None
 
 
 def _age_s(info: Mapping[str, Any]) -> float:

@@ -65,6 +65,16 @@ async def sessions_come_most_recently_updated_first(make: MakeBackend) -> None:
 
 
 @CONVERSATION_STORE_CHECKS
+async def a_part_is_known_to_be_its_messages(make: MakeBackend) -> None:
+    store = make().conversations
+    await store.put_messages([replace(MESSAGE, parts=(part("p1"), part("p2")))])
+    await store.put_part(part("p3"), message=M2, session=S1)
+    owners = await store.part_owners([PartId("p3"), PartId("p1"), PartId("unknown")])
+    assert owners == {PartId("p1"): M1, PartId("p3"): M2}
+    assert await store.part_owners([]) == {}
+
+
+@CONVERSATION_STORE_CHECKS
 async def messages_come_oldest_first_with_their_parts_by_id(make: MakeBackend) -> None:
     store = make().conversations
     full = part("p1", "text\nand ünïcödé", tool="bash", synthetic=True, detail='{"a": 1}')

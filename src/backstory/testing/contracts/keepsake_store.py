@@ -11,7 +11,7 @@ from backstory.domain.interchange import Keepsake
 from backstory.ports.erasing import Erasure
 from backstory.testing.contracts.checks import Checks, MakeBackend
 from backstory.testing.contracts.conversation_store import SESSION
-from backstory.testing.fakes import START, ulid
+from backstory.testing.fakes import START, add_memories, sample_memory, ulid
 
 KEEPSAKE_STORE_CHECKS = Checks()
 TREE = Keepsake(format="memory-tree", store="", key="meta/ses-1", text='{"system_prompt": "Be kind. 日本 \\u0000"}')
@@ -57,6 +57,21 @@ async def a_keepsake_goes_with_its_session(make: MakeBackend) -> None:
     await backend.conversations.prune(SESSION.updated_at + timedelta(days=1), limit=10)
     assert list(await backend.keepsakes.kept("memory-tree")) == []
     assert list(await backend.keepsakes.kept("opencode-memory")) == [STATE]
+
+
+@KEEPSAKE_STORE_CHECKS
+async def a_keepsake_goes_when_its_memory_is_erased(make: MakeBackend) -> None:
+    backend = make()
+    if backend.eraser is None:
+        return
+    one, other = await add_memories(backend.memories, sample_memory("plums ripen late"), sample_memory("quinces too"))
+    await backend.keepsakes.put([replace(STATE, key=memory.id, memory=memory.id) for memory in (one, other)])
+    erasure = Erasure(
+        id=ChangeId(ulid(901, series=1)), at=START, memories=(one.id,), rewrite=asked_eraser_of(one.content),
+        reason=ERASED_REASON,
+    )  # fmt: skip
+    await backend.eraser.erase(erasure)
+    assert [kept.memory for kept in await backend.keepsakes.kept("opencode-memory")] == [other.id]
 
 
 @KEEPSAKE_STORE_CHECKS

@@ -110,6 +110,8 @@ class InMemoryEraser:
                 del self._memories.summaries[project]
         for name in shown:
             self._memories.doubts.pop(name, None)
+        for key in [key for key, kept in self._keepsakes.items() if kept.memory in shown]:
+            del self._keepsakes[key]
 
     async def _tell_history(self, erasure: Erasure, masked: Sequence[MemoryId]) -> None:
         """One change by which each memory has another revision, so that no earlier state can be written back."""

@@ -300,9 +300,11 @@ def _let_go(raw: _Raw, memories: Sequence[Any], walk: _Walk) -> Counter[str]:
     """Let go of what shows or sums up the memories, and of summaries that hold what goes."""
     withdraw_showing(raw, memories, because=WITHDRAWN)
     raw.execute(f"DELETE FROM doubts WHERE tenant = {TENANT} AND memory = ANY(%s)", (list(memories),))
+    of_memories = f"DELETE FROM keepsakes WHERE tenant = {TENANT} AND memory = ANY(%s)"
+    let_go = raw.execute(of_memories, (list(memories),)).rowcount
     statement = f"SELECT project FROM summary_sources WHERE tenant = {TENANT} AND memory = ANY(%s)"
     gone = {row[0] for row in raw.execute(statement, (list(memories),))}
     kept = raw.execute(f"SELECT project, text FROM summaries WHERE tenant = {TENANT}").fetchall()
     gone |= {project for project, text in kept if walk.rewrite(text) != text}
     raw.execute(f"DELETE FROM summaries WHERE tenant = {TENANT} AND project = ANY(%s)", (list(gone),))
-    return Counter(summaries=len(gone))
+    return Counter(summaries=len(gone), keepsakes=let_go)

@@ -17,9 +17,10 @@ _Raw = psycopg.Connection[Any]  # Any: rows hold whatever a statement selects
 
 _PUT = (
     f"INSERT INTO keepsakes AS k ({COLUMNS}) "
-    "SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) "
-    "ON CONFLICT (tenant, format, store, key) DO UPDATE SET text = excluded.text, session = excluded.session "
-    "WHERE (k.text, k.session) IS DISTINCT FROM (excluded.text, excluded.session)"
+    "SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) "
+    "ON CONFLICT (tenant, format, store, key) DO UPDATE SET text = excluded.text, session = excluded.session, "
+    "memory = excluded.memory "
+    "WHERE (k.text, k.session, k.memory) IS DISTINCT FROM (excluded.text, excluded.session, excluded.memory)"
 )
 
 
@@ -34,10 +35,10 @@ class PostgresKeepsakes:
         columns = tuple(
             [*storable(*(getattr(one, name) for one in last))] for name in ("format", "store", "key", "text")
         )
-        sessions = [None if one.session is None else next(iter(storable(one.session))) for one in last]
+        sessions, memories = ([*storable(*(getattr(one, name) for one in last))] for name in ("session", "memory"))
 
         def work(raw: _Raw) -> int:
-            return raw.execute(_PUT, (*columns, sessions)).rowcount
+            return raw.execute(_PUT, (*columns, sessions, memories)).rowcount
 
         return await self._connection.write(work, again=work)
 

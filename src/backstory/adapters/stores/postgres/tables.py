@@ -211,7 +211,7 @@ TABLES = (
         key="project, position",
     ),
     Table(name="doubts", columns=_columns(text="memory anchor reason", bigint="since_us"), key="memory"),
-    Table(name="keepsakes", columns=_columns(text="format store key text session"), key="format, store, key"),
+    Table(name="keepsakes", columns=_columns(text="format store key text session memory"), key="format, store, key"),
     Table(
         name="erasures",
         columns=_columns(text="id reason", bigint="at_us", json="memories places remains traces", smallint="finished"),

@@ -308,6 +308,7 @@ def _let_go(raw: sqlite3.Connection, memories: set[MemoryId], walk: Walk) -> Cou
     counts: Counter[str] = Counter(blocks=raw.total_changes - before)
     named = "SELECT value FROM json_each(?)"
     raw.execute(f"DELETE FROM doubts WHERE memory IN ({named})", (wanted,))
+    counts["keepsakes"] = raw.execute(f"DELETE FROM keepsakes WHERE memory IN ({named})", (wanted,)).rowcount
     gone = {row[0] for row in raw.execute(f"SELECT project FROM summary_sources WHERE memory IN ({named})", (wanted,))}
     gone |= {name for name, text in raw.execute("SELECT project, text FROM summaries") if walk.rewrite(text) != text}
     raw.executemany("DELETE FROM summaries WHERE project = ?", [(name,) for name in gone])

@@ -11,11 +11,11 @@ from backstory.adapters.stores.sqlite.connection import Connection
 if TYPE_CHECKING:  # opening a store needs none of it
     from backstory.domain.interchange import Keepsake
 
-COLUMNS = "format, store, key, text, session"
+COLUMNS = "format, store, key, text, session, memory"
 _PUT = (
-    f"INSERT INTO keepsakes ({COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT (format, store, key) DO UPDATE SET "
-    "text = excluded.text, session = excluded.session "
-    "WHERE text IS NOT excluded.text OR session IS NOT excluded.session"
+    f"INSERT INTO keepsakes ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (format, store, key) DO UPDATE SET "
+    "text = excluded.text, session = excluded.session, memory = excluded.memory "
+    "WHERE text IS NOT excluded.text OR session IS NOT excluded.session OR memory IS NOT excluded.memory"
 )
 
 
@@ -47,10 +47,10 @@ def keepsake_from_row(row: Sequence[Any]) -> Keepsake:
     """The keepsake of a row of ``COLUMNS``."""
     from backstory.domain.interchange import Keepsake
 
-    format_name, store, key, text, session = row
-    return Keepsake(format=format_name, store=store, key=key, text=text, session=session)
+    format_name, store, key, text, session, memory = row
+    return Keepsake(format=format_name, store=store, key=key, text=text, session=session, memory=memory)
 
 
 def _put(raw: sqlite3.Connection, keepsakes: Sequence[Keepsake]) -> int:
-    rows = [(one.format, one.store, one.key, one.text, one.session) for one in keepsakes]
+    rows = [(one.format, one.store, one.key, one.text, one.session, one.memory) for one in keepsakes]
     return sum(raw.execute(_PUT, row).rowcount for row in rows)

@@ -262,7 +262,8 @@ def _insert_tags(raw: sqlite3.Connection, memory: Memory) -> None:
 def _insert(raw: sqlite3.Connection, memory: Memory) -> Memory:
     if raw.execute("SELECT 1 FROM memories WHERE id = ?", (memory.id,)).fetchone() is not None:
         raise Conflict(f"a memory with the id {memory.id} exists already")
-    row = (*memory_row(replace(memory, n=0, revision=1)), *counter_row(memory))
+    _, name, _, *rest = memory_row(memory)
+    row = (None, name, 1, *rest, *counter_row(memory))
     columns = (*WRITTEN, *COUNTED)
     cursor = raw.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", row)
     return replace(memory, n=int(cursor.lastrowid or 0), revision=1)

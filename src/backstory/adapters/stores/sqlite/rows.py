@@ -201,9 +201,12 @@ def change_from_rows(row: sqlite3.Row | Sequence[object], edits: tuple[Edit, ...
     )
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def dump(value: object) -> str:
     """Compact JSON, characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _COMPACT(value)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -7,6 +7,8 @@ CREATE TABLE keepsakes (
     key     text COLLATE "C" NOT NULL,
     text    text NOT NULL,
     session text COLLATE "C",
+    memory  text COLLATE "C",
     PRIMARY KEY (tenant, format, store, key)
 );
 CREATE INDEX keepsakes_by_session ON keepsakes (tenant, session) WHERE session IS NOT NULL;
+CREATE INDEX keepsakes_by_memory ON keepsakes (tenant, memory) WHERE memory IS NOT NULL;

@@ -23,7 +23,6 @@ from backstory.domain.admission import TextLimits, admit
 from backstory.domain.ids import MemoryId, ProjectId, make_ulid
 from backstory.domain.memory import Active, Conflicted, Deleted, Kind, Memory, Status
 from backstory.domain.provenance import Origin, lowest
-from backstory.errors import InputError
 
 _Raw = psycopg.Connection[Any]
 

@@ -15,7 +15,7 @@ from backstory.adapters.formats.ocpg.rows import EVERYWHERE, PROJECT, SYSTEM
 from backstory.adapters.stores.postgres.ocpg.layout import Layout
 from backstory.adapters.stores.postgres.ocpg.links import BY, CONTENT, PLACE, TAGS, Link, Said, digest
 from backstory.adapters.stores.postgres.ocpg.projects import folder_of
-from backstory.domain.memory import Deleted, Kind, Memory, Sensitivity, Superseded, Visibility
+from backstory.domain.memory import Memory, Superseded, Visibility
 from backstory.domain.provenance import is_injectable
 
 _Raw = psycopg.Connection[Any]

@@ -6,6 +6,8 @@ CREATE TABLE keepsakes (
     key     TEXT NOT NULL,
     text    TEXT NOT NULL,
     session TEXT,
+    memory  TEXT,
     PRIMARY KEY (format, store, key)
 ) WITHOUT ROWID;
 CREATE INDEX keepsakes_by_session ON keepsakes (session) WHERE session IS NOT NULL;
+CREATE INDEX keepsakes_by_memory ON keepsakes (memory) WHERE memory IS NOT NULL;
