@@ -24,7 +24,8 @@ from backstory.domain.ranking import RankingPolicy
 from backstory.domain.relevance import REQUESTED, UNASKED
 from backstory.entrypoints.cli.reference import render_commands, render_exit_codes
 from backstory.entrypoints.errors import RULES
-from backstory.entrypoints.tools import TOOLS, Tool
+from backstory.entrypoints.tools import TOOLS, TOOLSETS, Tool, tools_of
+from backstory.entrypoints.tools.costs import tokens_of
 from backstory.errors import BackstoryError
 
 DOCS = Path(__file__).resolve().parent
@@ -72,13 +73,16 @@ def render_tools() -> str:
             *((f"[`{tool.name}`](#{tool.name})", str(cost)) for tool, cost in zip(TOOLS, costs, strict=True)),
             ("together", str(sum(costs))),
         ),
+        "These are Backstory's own. The setting `tools.toolset` chooses others instead: those of an older product under"
+        " [their own names](#toolsets). `backstory tools --cost` tells what each set costs.",
         "`opencode.tools = false` takes them all away (install again afterwards: the plugin registers the tools that"
         " were listed at install). Memories of other projects can be read with `all_projects`, but never changed."
         " Local-only memories are never shown.",
         "A wrong argument, an unknown number or a store that does not answer is said in words in the tool's result;"
-        " a tool never ends the agent's turn. Unknown arguments are refused.",
+        " a tool never ends the agent's turn. Arguments that a tool does not have are left out, and the answer says"
+        " so.",
     ]
-    return "\n\n".join([*head, *(_tool(tool) for tool in TOOLS)]) + "\n"
+    return "\n\n".join([*head, *(_tool(tool) for tool in TOOLS), *_toolsets()]) + "\n"
 
 
 def render_errors() -> str:
@@ -153,8 +157,38 @@ def main() -> None:
 
 
 def _cost(tool: Tool) -> int:
-    sent = {"name": tool.name, "description": tool.description, "parameters": tool.schema()}
-    return EstimatedTokens().count(json.dumps(sent))
+    return tokens_of(tool, EstimatedTokens().count)
+
+
+def _toolsets() -> Iterator[str]:
+    yield "## Toolsets"
+    yield (
+        "Every set works on the same memories, under the same rules: what an agent stores is the agent's, nothing"
+        " local-only is shown, nothing of another project is changed, and what was forgotten can be taken back with"
+        " `backstory undo`. [Coming from another product](../how-to/keep-your-tools.md) tells what differs from it on"
+        " purpose. Install again after choosing another set: OpenCode registers the tools that were listed at install."
+    )
+    yield table(
+        ("Toolset", "Tools", "Tokens in every request"),
+        *((f"`{name}`", str(len(tools_of(name))), str(sum(map(_cost, tools_of(name))))) for name in TOOLSETS),
+    )
+    yield (
+        "With `session.strategy = tree` or `observations`, the tools that open a digest come with every set."
+        " Required arguments are bold."
+    )
+    yield from (_toolset(name) for name in TOOLSETS if name != "default")
+
+
+def _toolset(name: str) -> str:
+    rows = [(f"`{tool.name}`", _arguments(tool), _first_sentence(tool.description)) for tool in tools_of(name)]
+    return f"### {name}\n\n" + table(("Tool", "Arguments", "What it is for"), *rows)
+
+
+def _arguments(tool: Tool) -> str:
+    schema: Any = tool.schema()  # Any: JSON Schema
+    required = schema.get("required", [])
+    told = [f"**`{name}`**" if name in required else f"`{name}`" for name in schema["properties"]]
+    return ", ".join(told) or "none"
 
 
 def _tool(tool: Tool) -> str:

@@ -134,7 +134,7 @@ class Farm:
 
     def tool(self, name: str, *, session: SessionId = LATER, **arguments: Json) -> Answer:
         """The agent calls a tool."""
-        found = find_tool(name)
+        found = find_tool(name, self.app.settings)
         assert found is not None, name
         call = Call(app=self.app, viewer=replace(self.here, session=session), tool=name, agent="build")
         return anyio.run(run_tool, found, arguments, call)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from backstory.adapters.clock import SystemClock, UlidSource
+from backstory.adapters.project_evidence import FolderEvidence
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.codecs.jsonl import encode_lines
 from backstory.config import load
 from backstory.config.files import Unreadable, read_document
-from backstory.domain.admission import TextLimits
 from backstory.domain.memory import Visibility
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
@@ -29,7 +29,10 @@ from backstory.entrypoints.opencode.offline import is_seeded
 from backstory.entrypoints.opencode.sidecar import FILE as SIDECAR
 from backstory.entrypoints.opencode.sidecar import Sidecar
 from backstory.errors import InputError, InstallError, StoreError
-from backstory.services.transfer import ImportReport, Transfer
+from backstory.services.import_report import ImportReport
+from backstory.services.importing import Importing
+from backstory.services.project_identity import ProjectIdentity
+from backstory.services.transfer import Transfer
 from backstory.testing.fakes import START, sample_memory
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases" / "json-store-corruption.jsonl"
@@ -119,7 +122,10 @@ def given_bytes() -> list[tuple[str, bytes]]:
 
 def load_export(content: bytes) -> tuple[ImportReport, list[str]]:
     backend = open_memory_store()
-    transfer = Transfer(backend, clock=SystemClock(), ids=UlidSource(), limits=TextLimits())
+    clock, ids = SystemClock(), UlidSource()
+    identity = ProjectIdentity(backend.projects, FolderEvidence(), clock=clock, ids=ids)
+    importing = Importing(backend, identity, clock=clock, ids=ids, max_chars=4000)
+    transfer = Transfer(backend, importing, clock=clock)
     texts = content.decode("utf-8", "surrogateescape").split("\n")
     report = drive(transfer.load(texts, PERSON, trusted=True))
     selection = Selection(viewer=PERSON, now=START)

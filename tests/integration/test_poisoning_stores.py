@@ -66,7 +66,7 @@ def numbers(farm: Farm) -> dict[str, int]:
 @pytest.mark.parametrize("visibility", ["project", "global"])
 def test_an_imported_lie_is_offered_to_nobody(farm: Farm, visibility: str) -> None:
     farm.state()
-    assert farm.load(record(visibility=visibility)).refused == []
+    assert farm.load(record(visibility=visibility)).refused.told == []
     assert MARK not in farm.unasked()
     assert [memory.origin for memory in farm.lies()] == [Origin.IMPORTED]
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from backstory.adapters.project_evidence import FolderEvidence
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.adapters.tokens import EstimatedTokens
@@ -37,7 +38,9 @@ from backstory.errors import BackstoryError, InputError
 from backstory.ports.backend import Backend
 from backstory.ports.store import Order, Use
 from backstory.services.context_block import ContextBlocks, ContextPolicy
+from backstory.services.importing import Importing
 from backstory.services.inspection import Inspection
+from backstory.services.project_identity import ProjectIdentity
 from backstory.services.query import Query
 from backstory.services.recall import Recall
 from backstory.services.reference import Reference
@@ -154,7 +157,9 @@ def everything_a_model_is_told(backend: Backend, viewer: Viewer) -> str:
     )
     blocks = ContextBlocks(backend, recall, clock=clock, tokens=EstimatedTokens(), policy=policy)
     inspection = Inspection(backend, reference, clock=clock)
-    transfer = Transfer(backend, clock=clock, ids=SequentialIds(), limits=LIMITS)
+    identity = ProjectIdentity(backend.projects, FolderEvidence(), clock=clock, ids=SequentialIds())
+    importing = Importing(backend, identity, clock=clock, ids=SequentialIds(), max_chars=LIMITS.max_chars)
+    transfer = Transfer(backend, importing, clock=clock)
     told: list[object] = []
     for text in (CANARY, ""):
         told.append(drive(recall.recall(Query(text=text, viewer=viewer, limit=100, with_superseded=True))).results)

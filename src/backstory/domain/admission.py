@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from backstory.domain.labels import canonical_tag
 from backstory.domain.redaction import is_fully_private, redact_secrets, strip_private
 from backstory.errors import InputError
 
@@ -113,10 +114,10 @@ def admit_label(text: str, *, field: str, max_chars: int) -> str:
 
 def admit_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Admit each tag, in order, the second of two equal ones dropped: at most 10, each of at most 64 characters."""
-    admitted = tuple(dict.fromkeys(admit_label(tag, field="tags", max_chars=MAX_TAG_CHARS) for tag in tags))
-    if len(admitted) > MAX_TAGS:
-        raise InputError(f"tags has {len(admitted)} entries; the limit is {MAX_TAGS}", field="tags")
-    return admitted
+    distinct = tuple(dict.fromkeys(map(canonical_tag, tags)))
+    if len(distinct) > MAX_TAGS:  # before each is looked at: there may be very many
+        raise InputError(f"tags has {len(distinct)} entries; the limit is {MAX_TAGS}", field="tags")
+    return tuple(admit_label(tag, field="tags", max_chars=MAX_TAG_CHARS) for tag in distinct)
 
 
 def _is_unfit(char: str) -> bool:

@@ -22,7 +22,12 @@ from backstory.domain.triggers import find_cues, stems_in
 
 MIN_CONTENT_CHARS = 3
 """Letters and digits, outside private regions, below which there is nothing worth keeping."""
+MOST_CAPTURED = 50
+"""Requests of one text; a person asks for a few. A pasted text that asks for thousands is no person's."""
+MOST_CHARS = 2_000_000
+"""Of a text, up to which it is looked at: more than a model reads at once."""
 _MOST_LOOKED_UP = 100  # requests that are looked up in the whole text, one after the other
+_MOST_CUES = 10_000  # places that are read closely; 20 to 100 µs each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,20 +62,31 @@ def capture(text: str) -> list[Captured]:
     as typed, ``<private>`` regions included. A prompt wrapped in double quotes by its host is read without them. What
     follows a line that announces another's text ("this is from their readme:") is theirs, requests and all.
 
-    Never raises. Linear in the length of the text, below 0.2 s for a million characters.
+    The first ``MOST_CAPTURED`` are returned, and only the first ``MOST_CHARS`` characters are looked at: up to the last
+    paragraph that ends within them, so that none is kept in part.
+
+    Never raises. Linear in the length of the text, below 0.2 s for a million characters; the most hostile takes 1.5 s.
     """
-    typed = unwrap(text)
+    typed = unwrap(_beginning(text))
     found = _found(typed)
-    return _without_announced(found, typed) if found else []
+    return _without_announced(found, typed)[:MOST_CAPTURED] if found else []
+
+
+def _beginning(text: str) -> str:
+    if len(text) <= MOST_CHARS:
+        return text
+    end = text.rfind("\n\n", 0, MOST_CHARS)
+    return text[: end if end > 0 else MOST_CHARS]
 
 
 def _found(typed: str) -> list[Captured]:
+    """Requests in order, one more than are looked up at most."""
     stems = stems_in(plain(typed))
     if not stems:
         return []
     page = read_page(typed)
-    found = (_read(page, cue) for cue in _cues(page, stems))
-    return [captured for captured in found if captured is not None]
+    found = (_read(page, cue) for cue in islice(_cues(page, stems), _MOST_CUES))
+    return list(islice((captured for captured in found if captured is not None), _MOST_LOOKED_UP + 1))
 
 
 def _without_announced(found: list[Captured], typed: str) -> list[Captured]:
@@ -102,9 +118,11 @@ def guess_kind(content: str) -> Kind:
 
 def _cues(page: Page, stems: list[str]) -> Iterator[_Cue]:
     """The cues in order; each may reach to where the next one begins."""
-    matches = list(find_cues(page.skeleton, stems))
-    for index, match in enumerate(matches, start=1):
-        limit = matches[index].start() + 1 if index < len(matches) else len(page.source)
+    matches = find_cues(page.skeleton, stems)
+    following = next(matches, None)
+    while following is not None:
+        match, following = following, next(matches, None)
+        limit = following.start() + 1 if following is not None else len(page.source)
         names = ("other", "veto", "strict", "colon", "that", "to", "bare")
         words = match.span("english" if match["other"] is None else "other")
         yield _Cue(

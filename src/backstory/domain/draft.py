@@ -22,7 +22,7 @@ from backstory.domain.memory import (
     starting_weight,
 )
 from backstory.domain.provenance import Origin, Provenance
-from backstory.domain.scope import Viewer
+from backstory.domain.scope import Audience, Viewer
 from backstory.domain.succession import succeed
 from backstory.domain.truncation import truncate_chars
 from backstory.errors import InputError
@@ -36,7 +36,10 @@ REASON_MAX_CHARS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What somebody wants remembered. ``key`` makes a repeated delivery of the same statement harmless."""
+    """What somebody wants remembered. ``key`` makes a repeated delivery of the same statement harmless.
+
+    ``append`` stores it also where the same is known, as tools of older products do.
+    """
 
     content: str
     kind: Kind | None = None
@@ -53,6 +56,7 @@ class Draft:
     source: Source = Source.EXPLICIT
     provenance: Provenance = field(default_factory=Provenance)
     key: str | None = None
+    append: bool = False
 
 
 def memory_from(draft: Draft, content: str, *, memory_id: MemoryId, viewer: Viewer, now: datetime) -> Memory:
@@ -64,7 +68,7 @@ def memory_from(draft: Draft, content: str, *, memory_id: MemoryId, viewer: View
     lifetime = draft.expires_in or (DEFAULT_TEMPORARY if tier is Tier.TEMPORARY else None)
     if lifetime is not None and lifetime <= timedelta(0):
         raise InputError(f"expires_in is {lifetime}; it must lie in the future", field="expires_in")
-    visibility = draft.visibility or (Visibility.PROJECT if viewer.project else Visibility.GLOBAL)
+    visibility = draft.visibility or _default_visibility(viewer)
     _check_place(visibility, viewer)
     return Memory(
         id=memory_id,
@@ -144,6 +148,17 @@ def as_reason(text: str | None) -> str | None:
     """A reason on one line, its secrets masked, cut to its limit: no change fails because of how it is explained."""
     line = "" if text is None else " ".join(admit_evidence(text).split())
     return truncate_chars(line, REASON_MAX_CHARS) or None
+
+
+def _default_visibility(viewer: Viewer) -> Visibility:
+    """A model that knows no project may speak of any: that a fact holds in all of them, it has to say."""
+    if viewer.project is not None:
+        return Visibility.PROJECT
+    if viewer.audience is Audience.MODEL:
+        raise InputError(
+            "no project is known here", field="visibility", hint="give scope global if it holds in every project"
+        )
+    return Visibility.GLOBAL
 
 
 def _check_place(visibility: Visibility, viewer: Viewer) -> None:

@@ -32,13 +32,14 @@ def stretches(text: str) -> list[Stretch]:
     nothing tells where a paste ends. Where a line reports a few words, they come after it, and a sign stands in their
     place. Linear in the text.
     """
-    joined: list[Stretch] = []
+    joined: list[tuple[list[str], bool]] = []
     for line in _lines(text):
-        if joined and (joined[-1].shown == line.shown or not line.text):
-            joined[-1] = Stretch(f"{joined[-1].text}\n{line.text}", joined[-1].shown)
+        if joined and (joined[-1][1] == line.shown or not line.text):
+            joined[-1][0].append(line.text)
         else:
-            joined.append(line)
-    return [Stretch(stretch.text.strip("\n"), stretch.shown) for stretch in joined if stretch.text.strip()]
+            joined.append(([line.text], line.shown))
+    found = (Stretch("\n".join(lines).strip("\n"), shown) for lines, shown in joined)
+    return [stretch for stretch in found if stretch.text.strip()]
 
 
 def _lines(text: str) -> Iterator[Stretch]:

@@ -76,9 +76,16 @@ def said_again(known: Memory, new: Memory, *, now: datetime) -> Memory:
         area=known.area or new.area,
         issue=known.issue or new.issue,
         pinned=known.pinned or new.pinned,
-        tier=new.tier if known.tier is Tier.TEMPORARY or new.tier is Tier.CORE else known.tier,
+        tier=_tier_of_both(known, new, origin),
         expires_at=expires,
     )
+
+
+def _tier_of_both(known: Memory, new: Memory, origin: Origin) -> Tier:
+    """The stronger tier; what nobody here vouches for does not become core by being repeated."""
+    if new.tier is Tier.CORE and not is_injectable(origin):
+        return Tier.ARCHIVAL if known.tier is Tier.TEMPORARY else known.tier
+    return new.tier if known.tier is Tier.TEMPORARY or new.tier is Tier.CORE else known.tier
 
 
 def _statement(memory: Memory) -> tuple[object, ...]:

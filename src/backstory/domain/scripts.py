@@ -82,6 +82,16 @@ def _cluster() -> re.Pattern[str]:
     return re.compile(rf"[^{_UNSPACED_MARKS}][{_UNSPACED_MARKS}]{{0,8}}|[{_UNSPACED_MARKS}]{{1,8}}")
 
 
+@lru_cache(maxsize=1)
+def _gapless() -> re.Pattern[str]:
+    return re.compile(f"[{_HAN_KANA}{_HANGUL}{_UNSPACED}]")
+
+
+def is_gapless(text: str) -> bool:
+    """Whether some of it is written as Chinese, Japanese, Korean or Thai are: words may begin and end without a gap."""
+    return not text.isascii() and _gapless().search(text) is not None
+
+
 def fold_accents(text: str) -> str:
     """The text in compatibility form (full-width is ASCII), without accents, vowel points and invisible signs.
 

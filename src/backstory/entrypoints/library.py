@@ -57,11 +57,15 @@ class AgentMemory:
         sensitivity: Sensitivity = Sensitivity.NORMAL,
         supersedes: str | None = None,
     ) -> Memory:
-        """Store one statement; durable when this returns. The same text again confirms the memory it already is."""
+        """Store one statement; durable when this returns. The same text again confirms the memory it already is.
+
+        Without ``visibility`` it belongs to the project, and where there is none it is global.
+        """
+        no_project = Visibility.GLOBAL if self._viewer.project is None else None
         draft = Draft(
             content=content,
             kind=kind,
-            visibility=visibility,
+            visibility=visibility or no_project,
             area=area,
             tags=tags,
             issue=issue,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -221,3 +222,11 @@ def test_the_eleventh_tag_is_one_too_many() -> None:
     assert len(admit_tags(tags[:10])) == 10
     with pytest.raises(InputError, match="tags has 11 entries; the limit is 10"):
         admit_tags(tags)
+
+
+def test_very_many_tags_are_refused_at_once() -> None:
+    began = time.monotonic()
+    with pytest.raises(InputError, match="tags has 50000 entries"):
+        admit_tags([f"tag {number}" for number in range(50_000)])
+    assert admit_tags(["one"] * 50_000) == ("one",)
+    assert time.monotonic() - began < 1

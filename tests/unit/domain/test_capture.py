@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from backstory.domain.capture import capture, guess_kind
+from backstory.domain.capture import MOST_CAPTURED, MOST_CHARS, capture, guess_kind
 from backstory.domain.memory import Kind
 
 CASES = Path(__file__).parents[3].parent / "shared" / "cases" / "capture-triggers.jsonl"
@@ -338,6 +338,27 @@ HUGE = {
 @pytest.mark.parametrize("name", HUGE)
 def test_a_megabyte_of_anything_takes_a_fraction_of_a_second(name: str) -> None:
     assert cpu_s(lambda: capture(HUGE[name])) < CPU_S_PER_MEGABYTE
+
+
+def test_of_thousands_of_requests_the_first_are_kept_and_the_rest_costs_little() -> None:
+    text = "\n\n".join(f"remember that box {number} is full" for number in range(10_000))
+    assert kept(text) == [f"box {number} is full" for number in range(MOST_CAPTURED)]
+    assert cpu_s(lambda: capture(text)) < 1.2  # 3 s when each was read, and every line added to all before it
+
+
+def test_requests_that_another_text_makes_do_not_use_up_the_users() -> None:
+    shown = "\n".join(f"> remember that box {number} is full" for number in range(300))
+    fenced = "\n\n".join(f"remember that crate {number} is full" for number in range(300))
+    text = f"{shown}\n\n```\n{fenced}\n```\n\nRemember that the mirror lags"
+    assert kept(text) == ["the mirror lags"]
+
+
+def test_what_lies_beyond_two_million_characters_is_not_looked_at_and_nothing_is_cut() -> None:
+    paragraph = "It rains. " * 50 + "\n\n"
+    before = paragraph * ((MOST_CHARS - 50) // len(paragraph))
+    text = f"{before}Remember that the mirror lags.\n\nRemember that {'the pool is deep and ' * 40}cold."
+    assert len(text) > MOST_CHARS
+    assert kept(text) == ["the mirror lags."]
 
 
 UNITS = (

@@ -86,9 +86,10 @@ def test_the_same_fact_twice_is_one_memory(app: App) -> None:
         ("memory_remember", {}, "content"),
         ("memory_remember", {"content": ""}, "content"),
         ("memory_remember", {"content": "x" * 4001}, "4001"),
-        ("memory_remember", {"content": "ok then", "colour": "red"}, "colour"),
         ("memory_remember", {"content": "ok then", "tags": ["t"] * 11 + [str(n) for n in range(11)]}, "tags"),
-        ("memory_recall", {"query": "x", "limit": 0}, "limit"),
+        ("memory_recall", {"query": "x", "limit": "many"}, "limit"),
+        ("memory_forget", {"id": True}, "id"),
+        ("memory_forget", {"id": "1", "project": "elsewhere"}, "no argument project"),
         ("memory_recall", {"query": "x", "since": "not a date"}, "since"),
         ("memory_update", {"id": 1}, "content"),
         ("memory_inspect", {"view": "everything"}, "view"),
@@ -194,7 +195,8 @@ def test_a_failure_cannot_break_out_of_its_line(app: App) -> None:
     for tool, arguments in (
         ("memory_forget", {"id": 1}),
         ("memory_remember", {"content": "x", "kind": name}),
-        ("memory_recall", {name: 1}),
+        ("memory_inspect", {"view": name}),
+        ("memory_update", {"id": 1, name: 1}),
     ):
         text = call(app, tool, arguments, project="P2").text
         assert "\n" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from backstory.domain.time_range import TimeRange
     from backstory.domain.vocabulary import Classified
     from backstory.entrypoints.cli.invocation import Desk, Invocation
+    from backstory.services.digest_search import DigestHit
     from backstory.services.evidence import EvidenceFound
     from backstory.services.query import Recalled
 
@@ -35,7 +37,7 @@ NOTHING_YET = "there is no memory here yet; `backstory remember` stores the firs
     type=click.Choice(["memories", "evidence", "all"]),
     default="memories",
     show_default=True,
-    help="Where to look: memories, what was said in sessions, or both.",
+    help="Where to look: memories, what was said in sessions, or both and the notes on sessions.",
 )
 @click.option("--session", metavar="ID", help="Only what was said in this session; with --in evidence or all.")
 def recall(
@@ -86,7 +88,8 @@ def recall(
         recalled = drive(desk.app.recall.recall(request))
         if desk.missing:
             recalled = replace(recalled, silent_because=NOTHING_YET, skipped=())
-        _show(here, desk, recalled, found)
+        notes = _notes(desk, text, limit, learned, session) if where == "all" else None
+        _show(here, desk, recalled, found, notes)
 
 
 def _evidence(
@@ -106,6 +109,16 @@ def _evidence(
     )
 
 
+def _notes(desk: Desk, text: str, limit: int, made: TimeRange | None, session: str | None) -> Sequence[DigestHit]:
+    from backstory.adapters.blocking import run_blocking
+    from backstory.domain.ids import SessionId
+    from backstory.services.digest_search import DigestSearch
+
+    search = DigestSearch(desk.app.backend.digests, desk.app.backend.conversations, aside=run_blocking)
+    within = None if session is None else SessionId(session)
+    return drive(search.search(text, desk.viewer, limit=limit, session=within, made=made))
+
+
 def _show_evidence(here: Invocation, found: EvidenceFound) -> None:
     if here.out.as_json:
         from backstory.entrypoints.shapes import evidence_shape, recalled_shape
@@ -121,14 +134,17 @@ def _show_evidence(here: Invocation, found: EvidenceFound) -> None:
         here.out.note(f"meaning was not searched: {found.skipped}")
 
 
-def _show(here: Invocation, desk: Desk, recalled: Recalled, found: EvidenceFound | None) -> None:
+def _show(
+    here: Invocation, desk: Desk, recalled: Recalled, found: EvidenceFound | None, notes: Sequence[DigestHit] | None
+) -> None:
     projects = desk.projects() if recalled.results else {}
     if here.out.as_json:
-        from backstory.entrypoints.shapes import evidence_shape, recalled_shape
+        from backstory.entrypoints.shapes import evidence_shape, notes_shape, recalled_shape
 
-        here.out.json(recalled_shape(recalled, projects) | ({} if found is None else evidence_shape(found)))
+        said = {} if found is None else evidence_shape(found)
+        here.out.json(recalled_shape(recalled, projects) | said | ({} if notes is None else notes_shape(notes)))
         return
-    from backstory.entrypoints.render import recalled_lines
+    from backstory.entrypoints.render import note_lines, recalled_lines
 
     here.out.lines(recalled_lines(recalled, projects, desk.viewer.project))
     for skipped in recalled.skipped:
@@ -136,3 +152,5 @@ def _show(here: Invocation, desk: Desk, recalled: Recalled, found: EvidenceFound
     if found is not None:
         here.out.lines([("", "plain"), ("Said in sessions", "strong")])
         _show_evidence(here, found)
+    if notes:
+        here.out.lines([("", "plain"), ("Noted on sessions", "strong"), *note_lines(notes)])

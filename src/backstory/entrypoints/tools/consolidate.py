@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import Field
 
+from backstory.domain.consolidation import Pass
 from backstory.domain.context_block import quote
 from backstory.domain.history import Author
 from backstory.domain.memory import Memory
 from backstory.entrypoints.consolidation_views import summary
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
-from backstory.services.consolidate import Plan
+from backstory.services.consolidate import EVERY_PASS, Plan
 
 
 class ConsolidateArguments(Arguments):
@@ -23,10 +24,10 @@ class ConsolidateArguments(Arguments):
     dry_run: bool = Field(default=True, description="false: do it. true: only show what would go.")
 
 
-async def consolidate(arguments: ConsolidateArguments, call: Call) -> Answer:
+async def consolidate(arguments: ConsolidateArguments, call: Call, *, passes: Sequence[Pass] = EVERY_PASS) -> Answer:
     """Show the plan, or carry it out; the texts that went come back whole."""
     service = call.app.truth.consolidate
-    plan = await service.plan(call.viewer, quickly=True)
+    plan = await service.plan(call.viewer, passes=passes, quickly=True)
     done = not arguments.dry_run
     change = await service.carry_out(plan, viewer=call.viewer, author=Author.AGENT) if done else None
     lines = [*summary(plan, done=done), *_lines(plan, done=done)]

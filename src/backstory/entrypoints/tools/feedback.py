@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from backstory.domain.history import Author
-from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
+from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Effect, Tool
 from backstory.services.feedback import Verdict
 
 
@@ -44,4 +44,5 @@ FEEDBACK = Tool(
     ),
     arguments=FeedbackArguments,
     handler=feedback,
+    effect=Effect.ADDS,
 )

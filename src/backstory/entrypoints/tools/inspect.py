@@ -16,7 +16,7 @@ from backstory.domain.selection import Selection
 from backstory.domain.truncation import truncate_chars
 from backstory.entrypoints.overview_views import listed, summary_size
 from backstory.entrypoints.tools.say import memory_lines, project_names
-from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
+from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Effect, Tool
 from backstory.entrypoints.tools.why import QUOTE_CHARS, added, why
 from backstory.errors import InputError
 from backstory.services.conflicts import Side
@@ -187,4 +187,5 @@ INSPECT = Tool(
     ),
     arguments=InspectArguments,
     handler=inspect,
+    effect=Effect.READS,
 )

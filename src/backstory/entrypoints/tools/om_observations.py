@@ -10,7 +10,7 @@ from backstory.adapters.blocking import run_blocking
 from backstory.adapters.tokens import token_counter
 from backstory.domain.context_block import quote
 from backstory.domain.observation import ObservationPolicy
-from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
+from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Effect, Tool
 from backstory.services.observation import Observing
 from backstory.services.observation_lookup import ObservationLog, ObservationLookup
 
@@ -66,4 +66,5 @@ OM_OBSERVATIONS = Tool(
     ),
     arguments=SessionArguments,
     handler=om_observations,
+    effect=Effect.READS,
 )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from backstory.config import Settings
 from backstory.entrypoints.tools.om_observations import SessionArguments, observation_lookup, quoted_lines
-from backstory.entrypoints.tools.tool import Answer, Call, Tool
+from backstory.entrypoints.tools.tool import Answer, Call, Effect, Tool
 from backstory.services.observation import OBSERVE, REFLECT, Observing
 from backstory.services.observation_lookup import ObservationStatus
 
@@ -95,4 +95,5 @@ OM_STATUS = Tool(
     ),
     arguments=SessionArguments,
     handler=om_status,
+    effect=Effect.READS,
 )

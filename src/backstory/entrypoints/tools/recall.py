@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from backstory.adapters.blocking import run_blocking
 from backstory.domain.dates import parse_range
+from backstory.domain.memory import Memory
+from backstory.domain.ranking import Score
+from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection
 from backstory.domain.vocabulary import classify
-from backstory.entrypoints.tools.evidence import MOST_QUOTED, evidence_answer
+from backstory.entrypoints.tools.evidence import MOST_QUOTED, evidence_answer, notes_answer
 from backstory.entrypoints.tools.say import memory_lines, project_names
-from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
-from backstory.services.query import Query, Recalled
+from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Effect, Tool
+from backstory.services.counting import count_recalled
+from backstory.services.digest_search import DigestSearch
+from backstory.services.query import MAX_LIMIT, Query, Recalled, Result
+
+_ALL = 100_000
 
 
 class RecallArguments(Arguments):
@@ -38,12 +46,14 @@ class RecallArguments(Arguments):
     all_projects: bool = Field(default=False, description="Other projects' memories too.")
     superseded: bool = Field(default=False, description="Also what was replaced since.")
     where: Literal["memories", "evidence", "all"] = Field(
-        default="memories", description="evidence: messages of earlier sessions, verbatim; all: both."
+        default="memories",
+        description="evidence: messages of earlier sessions, verbatim; all: both, and notes on sessions.",
     )
 
 
-async def recall(arguments: RecallArguments, call: Call) -> Answer:
-    """Search in the viewer's sight."""
+async def recall(arguments: RecallArguments, call: Call, *, keep: Callable[[Memory], bool] | None = None) -> Answer:
+    """Search in the viewer's sight. Of memories only those that ``keep`` accepts are shown, out of the best 100 of a
+    search, or of all without one."""
     now = call.app.clock.now()
     zone = datetime.now().astimezone().tzinfo
     assert zone is not None
@@ -63,13 +73,46 @@ async def recall(arguments: RecallArguments, call: Call) -> Answer:
     )
     answers = []
     if arguments.where != "evidence":
-        answers.append(await _answer(await call.app.recall.recall_and_count(query), call))
+        answers.append(await _answer(await _recalled(query, call, keep), call))
     if arguments.where != "memories":
         found = await call.app.evidence.search(
             query.text, viewer=query.viewer, limit=min(arguments.limit, MOST_QUOTED), said=learned
         )
         answers.append(evidence_answer(found))
+    if arguments.where == "all":
+        digests = DigestSearch(call.app.backend.digests, call.app.backend.conversations, aside=run_blocking)
+        notes = await digests.search(query.text, query.viewer, limit=min(arguments.limit, MOST_QUOTED), made=learned)
+        answers += [notes_answer(notes)] if notes else []
     return Answer(text="\n\n".join(a.text for a in answers), title=", ".join(a.title for a in answers))
+
+
+async def _recalled(query: Query, call: Call, keep: Callable[[Memory], bool] | None) -> Recalled:
+    if keep is None:
+        return await call.app.recall.recall_and_count(query)
+    if query.text.strip():
+        recalled = await call.app.recall.recall(replace(query, limit=MAX_LIMIT))
+    else:
+        recalled = await _all(query, call)
+    kept = tuple(result for result in recalled.results if keep(result.memory))[: query.limit]
+    await count_recalled(call.app.backend.memories, [each.memory for each in kept], query.viewer, call.app.clock.now())
+    because = recalled.silent_because or (None if kept else "what was found does not fit the filters")
+    return replace(recalled, results=kept, silent_because=because)
+
+
+async def _all(query: Query, call: Call) -> Recalled:
+    """All that browsing could come to, newest first."""
+    selection = Selection(
+        viewer=query.viewer,
+        now=call.app.clock.now(),
+        states=WITH_SUPERSEDED if query.with_superseded else CURRENT,
+        kinds=query.kinds,
+        tags=query.tags,
+        area=query.area,
+        learned=query.learned,
+    )
+    memories = await call.app.backend.memories.select(selection, limit=_ALL)
+    unscored = Score(total=0.0, similarity=None, lexical=0.0, coverage=0.0, ties=0.0)
+    return Recalled(results=tuple(Result(memory=memory, score=unscored, reasons=()) for memory in memories))
 
 
 async def _answer(recalled: Recalled, call: Call) -> Answer:
@@ -95,4 +138,5 @@ RECALL = Tool(
     ),
     arguments=RecallArguments,
     handler=recall,
+    effect=Effect.READS,
 )

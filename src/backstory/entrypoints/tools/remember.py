@@ -14,7 +14,7 @@ from backstory.domain.memory import Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.vocabulary import classify
 from backstory.entrypoints.render import shortened
-from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
+from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Effect, Tool
 from backstory.services.remember import Draft, Remembered
 from backstory.services.repercussions import Contradicted
 
@@ -29,6 +29,7 @@ class RememberArguments(Arguments):
         "text": "content",
         "type": "kind",
         "category": "kind",
+        "ttlHours": "expires_in_hours",
     }
 
     content: str = Field(
@@ -57,8 +58,13 @@ class RememberArguments(Arguments):
 
 async def remember(arguments: RememberArguments, call: Call) -> Answer:
     """Store the statement as the agent's own."""
+    return await store(draft_of(arguments, call), call)
+
+
+def draft_of(arguments: RememberArguments, call: Call) -> Draft:
+    """What the arguments want remembered, as the agent's own words."""
     place = classify(arguments.kind, arguments.scope)
-    draft = Draft(
+    return Draft(
         content=arguments.content,
         kind=place.kind,
         visibility=place.visibility,
@@ -70,6 +76,10 @@ async def remember(arguments: RememberArguments, call: Call) -> Answer:
         origin=Origin.AGENT,
         provenance=call.provenance(),
     )
+
+
+async def store(draft: Draft, call: Call) -> Answer:
+    """Store a draft, and say under which number."""
     done = await call.app.remember.remember(draft, viewer=call.viewer, author=Author.AGENT)
     return Answer(text=_say(done), title=f"#{done.memory.n}")
 
@@ -104,4 +114,5 @@ REMEMBER = Tool(
     ),
     arguments=RememberArguments,
     handler=remember,
+    effect=Effect.ADDS,
 )

@@ -21,7 +21,8 @@ async def project_names(app: App) -> Names:
 
 
 def memory_lines(memory: Memory, *, here: ProjectId | None, names: Names, doubt: Doubt | None = None) -> str:
-    """One memory in full: a line of facts about it, among them why it should be checked, then its text, indented."""
+    """One memory in full: a line of facts about it, among them why it should be checked, then its text, indented
+    by two blanks more than it is."""
     facts = [f"{memory.times.learned:%Y-%m-%d}", memory.kind.value, f"from {memory.origin.value}"]
     if memory.visibility is Visibility.GLOBAL:
         facts.append("global")
@@ -38,5 +39,5 @@ def memory_lines(memory: Memory, *, here: ProjectId | None, names: Names, doubt:
         facts.append(state)
     if doubt is not None:
         facts.append(check_mark(doubt))
-    lines = [quote(line) for line in memory.content.splitlines()]
+    lines = [line[: len(line) - len(line.lstrip())] + quote(line) for line in memory.content.splitlines()]
     return "\n".join([f"#{memory.n} ({', '.join(facts)})", *(f"  {line}" for line in lines)])

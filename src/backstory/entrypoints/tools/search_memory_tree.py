@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from backstory.adapters.blocking import run_blocking
-from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool
+from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Effect, Tool
 from backstory.services.tree_lookup import NO_TREE, TreeLookup
 
 
@@ -46,4 +46,5 @@ SEARCH_MEMORY_TREE = Tool(
     ),
     arguments=SearchMemoryTreeArguments,
     handler=search_memory_tree,
+    effect=Effect.READS,
 )

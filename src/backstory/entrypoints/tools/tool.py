@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -14,9 +15,13 @@ from backstory.domain.context_block import quote
 from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.provenance import Provenance
 from backstory.domain.scope import Viewer
+from backstory.entrypoints.tools.lenient import Meant, as_meant
 from backstory.errors import AmbiguousMatch, BackstoryError, InputError, ModelError, StoreError
 
 log = logging.getLogger(__name__)
+
+_NAMES = 5  # of arguments that are not ours, in an answer
+_NAME_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +58,19 @@ class Arguments(BaseModel):
     older_names: ClassVar[Mapping[str, str]] = {}
     """Names of other products for our arguments: accepted, not advertised."""
 
+    never_blank: ClassVar[frozenset[str]] = frozenset()
+    """Arguments whose absence means more than any value: a blank text is no absence then, but refused."""
+
 
 Handler = Callable[[Any, Call], Awaitable[Answer]]  # Any: each handler takes its own Arguments
+
+
+class Effect(StrEnum):
+    """What a call may do to memories, for hosts that ask the user before some of them."""
+
+    READS = "reads"
+    ADDS = "adds"
+    CHANGES = "changes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +81,7 @@ class Tool:
     description: str
     arguments: type[Arguments]
     handler: Handler
+    effect: Effect = Effect.CHANGES
 
     def schema(self) -> dict[str, object]:
         """The arguments as plain JSON Schema: no references, no titles, since every request pays for them."""
@@ -75,66 +92,75 @@ class Tool:
 
 
 async def run_tool(tool: Tool, arguments: object, call: Call) -> Answer:
-    """Check the arguments, run the tool, and turn every expected failure into words. Raises nothing of ours.
+    """Check the arguments, run the tool, and turn every expected failure into words. Raises nothing of ours."""
+    try:
+        meant = as_meant(arguments, tool.arguments.model_fields, tool.arguments.older_names)
+        _refuse_unknown(tool, meant)
+        _refuse_blank(tool, meant)
+    except InputError as error:
+        return failed_answer(error, tool=tool.name)
+    try:
+        answer = await tool.handler(_parse(tool, meant), call)
+    except BackstoryError as error:
+        answer = failed_answer(error, tool=tool.name)
+    return _with_ignored(answer, meant.ignored, tool=tool.name)
+
+
+def failed_answer(error: BackstoryError, *, tool: str) -> Answer:
+    """What a model is told about a failure.
 
     What went wrong inside a store is for the log; the model only hears that memory is not available.
     """
-    try:
-        return await tool.handler(_parse(tool, arguments), call)
-    except AmbiguousMatch as error:
-        return _failure(f"{error}. {error.hint}")
-    except InputError as error:
-        return _failure(f"{error}{f' ({error.hint})' if error.hint else ''}. Nothing was stored or changed.")
-    except (StoreError, ModelError) as error:
-        log.error("event=tool_failed tool=%s reason=%s", tool.name, error)
-        return _failure("Memory is not available right now; nothing was stored or changed. The user can run"
-                        " `backstory doctor` to see why.")  # fmt: skip
-    except BackstoryError as error:
-        return _failure(f"{error}.")
+    match error:
+        case AmbiguousMatch():
+            return _failure(f"{error}. {error.hint}")
+        case InputError():
+            return _failure(f"{error}{f' ({error.hint})' if error.hint else ''}. Nothing was stored or changed.")
+        case StoreError() | ModelError():
+            log.error("event=tool_failed tool=%s reason=%s", tool, error)
+            return _failure("Memory is not available right now; nothing was stored or changed. The user can run"
+                            " `backstory doctor` to see why.")  # fmt: skip
+        case _:
+            return _failure(f"{error}.")
 
 
-def _parse(tool: Tool, arguments: object) -> Arguments:
-    given = {} if arguments is None else arguments
-    if not isinstance(given, Mapping):
-        raise InputError(f"the arguments must be an object, not {type(arguments).__name__}", field="arguments")
-    renamed = {tool.arguments.older_names.get(name, name): value for name, value in given.items() if value is not None}
-    renamed = _without_blanks(renamed, tool.arguments)
+def _refuse_unknown(tool: Tool, meant: Meant) -> None:
+    """Of a tool that changes what is there, an argument may be meant to narrow that: it must not just be ignored."""
+    if meant.ignored and tool.effect is Effect.CHANGES:
+        name = meant.ignored[0][:_NAME_CHARS]
+        raise InputError(f"{tool.name} has no argument {name}", field=name, hint="leave it out")
+
+
+def _refuse_blank(tool: Tool, meant: Meant) -> None:
+    for name in meant.blank:
+        if name in tool.arguments.never_blank:
+            raise InputError(f"{name} is blank", field=name, hint="say what is meant, or leave it out")
+
+
+def _with_ignored(answer: Answer, names: Sequence[str], *, tool: str) -> Answer:
+    if not names:
+        return answer
+    shown = ", ".join(quote(name[:_NAME_CHARS]) for name in names[:_NAMES])
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return replace(answer, text=f"{answer.text} (Ignored, since {tool} has no such argument: {shown}{more}.)")
+
+
+def _parse(tool: Tool, meant: Meant) -> Arguments:
     try:
-        return tool.arguments.model_validate(renamed)
+        return tool.arguments.model_validate(meant.values)
     except ValidationError as error:
         raise _as_input_error(error) from error
 
 
-def _without_blanks(given: Mapping[str, Any], arguments: type[Arguments]) -> dict[str, Any]:  # Any: not parsed yet
-    """The arguments without those that models fill in blank for "not given"; one that is needed stays, to be refused.
-
-    Blank entries of lists go too; a list that was empty from the start says "none" and stays.
-    """
-    kept = {}
-    for name, value in given.items():
-        field = arguments.model_fields.get(name)
-        is_optional = field is not None and not field.is_required()
-        if isinstance(value, list):
-            entries = [item for item in value if not _is_blank(item)]
-            if entries or not value or not is_optional:
-                kept[name] = entries
-        elif not (is_optional and _is_blank(value)):
-            kept[name] = value
-    return kept
-
-
-def _is_blank(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
-
-
 def _as_input_error(error: ValidationError) -> InputError:
-    problems = []
+    problems: dict[object, str] = {}  # of each argument the first: one that may be several things fails as each of them
     for item in error.errors(include_url=False, include_context=False):
-        name = ".".join(str(step) for step in item["loc"]) or "arguments"
+        places = item["loc"][:1] + tuple(step for step in item["loc"][1:] if isinstance(step, int))
+        name = ".".join(map(str, places)) or "arguments"
         value = "" if item["type"] == "missing" else f" (got {str(item['input'])[:60]!r})"
-        problems.append(f"{name}: {item['msg']}{value}")
+        problems.setdefault(item["loc"][:1], f"{name}: {item['msg']}{value}")
     first = error.errors(include_url=False)[0]["loc"]
-    return InputError("; ".join(problems), field=str(first[0]) if first else "arguments")
+    return InputError("; ".join(problems.values()), field=str(first[0]) if first else "arguments")
 
 
 def _failure(text: str) -> Answer:

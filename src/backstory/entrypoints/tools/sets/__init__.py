@@ -1,0 +1,1 @@
+"""The tools of older products, under their own names and parameters, on this engine."""
