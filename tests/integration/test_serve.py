@@ -1,0 +1,263 @@
+"""``backstory serve`` as a real process: it listens, answers, tells where it is, streams, and ends in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+import uvicorn
+
+from backstory.entrypoints.http import connection
+from backstory.entrypoints.http.announcement import running_server
+from backstory.entrypoints.http.guard import Application, Receive, Scope, Send
+
+COMMAND = (sys.executable, "-m", "backstory")
+WITHIN_S = 60
+Json = Any  # whatever the wire carries
+
+
+class Serving:
+    """A server over the store in ``home``, for an agent in ``folder``."""
+
+    def __init__(self, home: Path, folder: Path, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        self.home, self.folder, self.process = home, folder, process
+        self.told: Json = json.loads(process.stdout.readline())
+        self.token = Path(self.told["token_file"]).read_text().strip()
+
+    def connect(self) -> HTTPConnection:
+        if self.told["socket"] is None:
+            return HTTPConnection("127.0.0.1", int(self.told["url"].rpartition(":")[2]), timeout=WITHIN_S)
+        connection = HTTPConnection("localhost", timeout=WITHIN_S)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(self.told["socket"])
+        return connection
+
+    def send(self, method: str, path: str, body: Json = None, headers: dict[str, str] | None = None) -> HTTPResponse:
+        sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"} | (headers or {})
+        connection = self.connect()
+        connection.request(method, path, None if body is None else json.dumps(body), sent)
+        return connection.getresponse()
+
+    def post(self, path: str, **body: Json) -> Json:
+        response = self.send("POST", path, {"project": str(self.folder)} | body)
+        assert response.status == 200
+        return json.loads(response.read())
+
+
+def environment(home: Path) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BACKSTORY_")}
+    return {**inherited, "BACKSTORY_HOME": str(home), "BACKSTORY_EMBEDDER_PROVIDER": "none",
+            "BACKSTORY_NO_BACKGROUND": "1", "BACKSTORY_LOG_LEVEL": "debug"}  # fmt: skip
+
+
+@contextmanager
+def serving(base: Path, *options: str) -> Iterator[Serving]:
+    home, folder = base / "home", base / "project"
+    folder.mkdir(exist_ok=True)
+    with (base / "stderr").open("wb") as errors:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--json", *options],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment(home),
+            cwd=base,
+        )
+    try:
+        yield Serving(home, folder, process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=WITHIN_S)
+
+
+def run(home: Path, folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [*COMMAND, *arguments], env=environment(home), cwd=folder, capture_output=True, text=True, timeout=WITHIN_S
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def told_events(stream: HTTPResponse, count: int) -> list[Json]:
+    """The data of the next events."""
+    found: list[Json] = []
+    while len(found) < count:
+        line = stream.readline()
+        assert line, "the stream ended"
+        if line.startswith(b"data: "):
+            found.append(json.loads(line.removeprefix(b"data: ")))
+    return found
+
+
+def test_a_server_shares_the_store_with_the_command_line_streams_changes_and_ends_in_order(tmp_path: Path) -> None:
+    with serving(tmp_path, "--port", "0") as server:
+        announcement = running_server(server.home)
+        assert announcement is not None
+        assert (announcement.url, announcement.pid) == (server.told["url"], server.process.pid)
+        for name in ("serve.json", "serve-token"):
+            assert stat.S_IMODE((server.home / name).stat().st_mode) == 0o600
+
+        stream = server.send("GET", f"/v1/events?project={server.folder}")
+        assert stream.readline().startswith(b": connected")
+        stored = server.post("/v1/tools/memory_remember", arguments={"content": "The yarrow stands by the gate"})
+        assert stored["text"].startswith("Stored as #1")
+        assert "yarrow" in run(server.home, server.folder, "show", "1")
+        run(server.home, server.folder, "remember", "Frost comes in October")
+        assert [(event["author"], event["memories"][0]["n"]) for event in told_events(stream, 2)] == [
+            ("agent", 1),
+            ("user", 2),
+        ]
+        assert server.post("/v1/recall", query="frost")["results"][0]["n"] == 2
+
+        assert server.send("GET", "/v1/tools", headers={"Authorization": "Bearer no"}).status == 401
+        assert server.send("GET", "/v1/tools", headers={"Host": "evil.example"}).status == 421
+        assert server.send("POST", "/v1/recall", {}, {"Origin": "https://evil.example"}).status == 403
+        assert server.send("POST", "/v1/recall", {"query": "x" * 1_000_000}).status == 413
+        assert server.send("POST", "/mcp", {}, {"Authorization": "Bearer no"}).status == 401
+        opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}
+        assert server.send("POST", "/mcp", call, {"Accept": "application/json, text/event-stream"}).status == 200
+
+        server.process.send_signal(signal.SIGTERM)
+        assert stream.read() is not None  # it ends too
+        assert server.process.wait(timeout=WITHIN_S) == 0
+    assert running_server(server.home) is None
+    assert sorted(path.name for path in server.home.iterdir()) == ["backstory.db", "serve-token"]
+    logged = (tmp_path / "stderr").read_text()
+    assert not any(word in logged for word in ("yarrow", "Frost", server.token, "Traceback"))
+
+
+def test_a_server_on_a_socket_answers_a_hook_and_one_that_was_killed_is_not_asked(tmp_path: Path) -> None:
+    path = tmp_path / "sock"
+    hook = json.dumps({"session": "ses_1", "directory": str(tmp_path / "project"), "prompt": "Who keeps the gate?"})
+    with serving(tmp_path, "--socket", str(path)) as server:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        server.post("/v1/tools/memory_remember", arguments={"content": "Marta keeps the gate"})
+        response = server.send("POST", "/v1/hooks/prompt", json.loads(hook))
+        assert "Marta" in json.loads(response.read())["context"]
+        server.process.kill()
+        server.process.wait(timeout=WITHIN_S)
+        assert (server.home / "serve.json").exists()
+        assert running_server(server.home) is None
+        assert path.exists()
+    with serving(tmp_path, "--socket", str(path)) as server:
+        assert server.post("/v1/recall", query="gate")["results"][0]["content"] == "Marta keeps the gate"
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(timeout=WITHIN_S) == 0
+    assert not path.exists()
+
+
+def test_what_cannot_be_served_safely_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    refused = [
+        (["--host", "0.0.0.0"], "serve.certificate"),
+        (["--socket", str(tmp_path)], "no socket"),
+    ]
+    for options, told in refused:
+        done = subprocess.run(
+            [*COMMAND, "serve", *options], env=environment(home), cwd=tmp_path, capture_output=True, text=True,
+            timeout=WITHIN_S,
+        )  # fmt: skip
+        assert done.returncode == 6
+        assert told in done.stderr
+    assert not (home / "backstory.db").exists()
+    token = run(home, tmp_path, "serve", "--print-token").strip()
+    assert token == (home / "serve-token").read_text().strip()
+    (home / "serve-token").chmod(0o644)
+    done = subprocess.run([*COMMAND, "serve"], env=environment(home), capture_output=True, text=True, timeout=WITHIN_S)
+    assert done.returncode == 6
+    assert "may be read by others" in done.stderr
+
+
+async def ok(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+async def connected(application: Application, client: Callable[[socket.socket], bytes]) -> bytes:
+    """What a client says that has talked to an application over a connection of ours."""
+    config = uvicorn.Config(
+        application, http=connection.PunctualProtocol, lifespan="off", log_config=None, timeout_keep_alive=1
+    )
+    server = uvicorn.Server(config)
+
+    def talk() -> bytes:
+        with socket.create_connection(listening.getsockname(), timeout=WITHIN_S) as opened:
+            return client(opened)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listening])
+            heard = await anyio.to_thread.run_sync(talk)
+            server.should_exit = True
+    return heard
+
+
+@pytest.mark.parametrize("begun", [b"", b"G", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "])
+@pytest.mark.parametrize("after_another", [False, True])
+def test_a_connection_whose_headers_do_not_come_is_closed(
+    begun: bytes, after_another: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "HEADERS_WITHIN_S", 0.05)
+
+    def closed(client: socket.socket) -> bytes:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" if after_another else b"")
+        answered = client.recv(1_000) if after_another else b""
+        client.sendall(begun)
+        return answered + b"".join(iter(lambda: client.recv(1_000), b""))
+
+    assert anyio.run(connected, ok, closed).endswith(b"ok" if after_another else b"")
+
+
+@pytest.mark.parametrize("rest", [b"x", b"xyz"])
+def test_a_connection_on_which_a_body_still_comes_after_its_answer_is_closed(
+    rest: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "HEADERS_WITHIN_S", 0.05)
+
+    def closed(client: socket.socket) -> bytes:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n")
+        answered = client.recv(1_000)
+        client.sendall(rest)
+        return answered + b"".join(iter(lambda: client.recv(1_000), b""))
+
+    assert anyio.run(connected, ok, closed).endswith(b"ok")
+
+
+def test_a_connection_on_which_an_answer_is_not_taken_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "TAKEN_WITHIN_S", 0.05)
+    is_let_go = threading.Event()
+
+    async def pours(scope: Scope, receive: Receive, send: Send) -> None:
+        async def pour() -> None:
+            while True:
+                await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
+
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(pour)
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            is_let_go.set()
+            tasks.cancel_scope.cancel()
+
+    def reads_nothing(client: socket.socket) -> bytes:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return b"let go" if is_let_go.wait(timeout=10) else b"kept"
+
+    assert anyio.run(connected, pours, reads_nothing) == b"let go"
