@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test test-all golden docs bench kills ha clean
+.PHONY: help setup demo check format test test-all golden docs bench kills ha inspector clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,5 +61,9 @@ kills: $(VENV)/.dev ## Kill writers 1,000 times; nothing acknowledged may be los
 ha: $(VENV)/.dev ## Kill the leader of a Patroni cluster under load; nothing acknowledged may be lost
 	@$(BIN)/python -m bench.ha
 
+inspector: $(VENV)/.dev ## Try the MCP server with the official inspector (installs 111 MB from npm)
+	@npm install --prefix build/inspector --ignore-scripts --no-audit --no-fund --silent @modelcontextprotocol/inspector@2.12.0
+	@$(BIN)/python -m pytest -q tests/e2e/test_mcp_inspector.py
+
 clean: ## Remove the virtual environment and all caches
-	@rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis .import_linter_cache

@@ -23,6 +23,7 @@ from backstory.entrypoints.background_upkeep import BackgroundUpkeep
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.hooks import Hooks
 from backstory.entrypoints.opencode.questions import Questions
+from backstory.entrypoints.standard_streams import take_streams
 from backstory.errors import BackstoryError
 
 log = logging.getLogger(__name__)
@@ -184,7 +185,7 @@ def serve_stdio(app: App) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     # a prompt passes through five threads; with Python's 5 ms a busy one holds up the others (measured: 21 to 17 ms)
     sys.setswitchinterval(THREAD_SWITCH_S)
-    source, sink = _take_streams()
+    source, sink = take_streams()
     code = 1
     try:
         anyio.run(Bridge(app, source=source, sink=sink).run)
@@ -197,17 +198,3 @@ def serve_stdio(app: App) -> NoReturn:
         # at once: an ordinary exit waits up to 2 s for the thread that loads the model, and the plugin kills after 1 s
         logging.shutdown()
         os._exit(code)
-
-
-def _take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The protocol's own copies of standard input and output.
-
-    In their place stand an empty input and standard error, so that a stray print, be it a C library's, breaks nothing.
-    """
-    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)
-    os.close(empty)
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
-    return source, sink
