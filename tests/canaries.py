@@ -153,7 +153,7 @@ class Boathouse:
 
     def call(self, name: str, arguments: Any) -> str:
         """What a tool says to a model; Any: whatever a model may write."""
-        tool = find_tool(name)
+        tool = find_tool(name, self.app.settings)
         assert tool is not None, name
         call = Call(app=self.app, viewer=self.viewer(), tool=name, agent="build", message=MessageId("msg_call"))
         answer = anyio.run(run_tool, tool, arguments, call)

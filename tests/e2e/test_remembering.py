@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory.entrypoints.opencode import command_file
 from backstory.testing.opencode import Server, wait_for
 from backstory.testing.scripted_model import ScriptedModel
 from tests.e2e.installation import SNAPSHOT_TAG, TAG, WORDS_ONLY, Installation, Json, block_of, snapshot_of
@@ -23,6 +24,7 @@ FILES = {
     "json.py": "raise SystemExit('imported from the project')",
     "notes.md": "Remember that this file was only attached.\n",
     ".opencode/command/keep.md": "Remember that commands come from files. $ARGUMENTS\n",
+    ".opencode/command/memory.md": command_file.content().decode(),
 }
 Fresh = Callable[..., Installation]
 
@@ -82,7 +84,7 @@ def test_the_agents_tools_work_and_explain_bad_arguments(installation: Installat
     assert session in why
     assert "update" in why
     assert "content" in tool("memory_remember", text="")
-    assert "limit" in tool("memory_recall", query="x", limit=0)
+    assert "limit" in tool("memory_recall", query="x", limit="many")
     assert "shape" in tool("memory_recall", query="x", shape="round")
     assert "9999" in tool("memory_forget", id=9999)
     assert f"#{number}" in tool("memory_forget", id=number, reason="a test")
@@ -177,6 +179,22 @@ def test_only_what_was_typed_is_captured(installation: Installation, server: Ser
     server.prompt(session, "go on")
     texts = installation.requests(session)[-1].texts("user")
     assert "hermes" in next(text for text in texts if "which name" in text).partition(TAG)[2]
+
+
+def test_the_memory_command_reaches_the_tools_and_its_instructions_are_not_remembered(
+    installation: Installation, server: Server, scripted: ScriptedModel
+) -> None:
+    session = server.create_session()
+    assert "memory" in [command["name"] for command in server.call("GET", "/command")]
+    scripted.when(last_role="user", offers="memory_recall", times=1).call("memory_recall", query="lantern")
+    command = {"command": "memory", "arguments": "remember that the lantern is oiled weekly"}
+    server.call("POST", f"/session/{session}/command", command)
+    assert [memory for memory in installation.memories() if "lantern" in memory] == ["the lantern is oiled weekly"]
+    asked = installation.requests(session)[-1]
+    assert "The user called /memory" in asked.texts("user")[-1]
+    assert "the lantern is oiled weekly" in asked.texts("tool")[-1]
+    kept = installation.wait_for_evidence(session, "lantern")
+    assert "The user called /memory" not in str(kept)
 
 
 def test_our_own_block_is_neither_captured_nor_kept(installation: Installation, server: Server) -> None:

@@ -192,7 +192,7 @@ def test_bad_tool_arguments_are_explained_and_an_unknown_tool_is_named(start: St
     bridge = start()
     assert "content" in bridge.tool("memory_remember")
     assert "colour" in bridge.tool("memory_recall", query="x", colour="red")
-    assert "limit" in bridge.tool("memory_recall", query="x", limit=5000)
+    assert "limit" in bridge.tool("memory_recall", query="x", limit="many")
     for arguments in (None, "text", [1], 5):
         answer = bridge.ask("tool", session="ses_1", name="memory_forget", arguments=arguments)
         assert answer["metadata"]["failed"] is True

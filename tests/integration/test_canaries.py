@@ -9,6 +9,7 @@ import io
 import itertools
 import json
 import logging
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +22,13 @@ import anyio
 import pytest
 
 from backstory import prompts as prompts_package
-from backstory.domain.ids import SessionId
+from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.scope import Audience
+from backstory.entrypoints.agents import events
+from backstory.entrypoints.agents.calls import Event, HookCall
 from backstory.entrypoints.cli.main import COMMANDS, main
-from backstory.entrypoints.tools.catalogue import TOOLS
+from backstory.entrypoints.tools.catalogue import TOOLS, TOOLSETS, tools_of
+from backstory.entrypoints.tools.tool import Effect
 from backstory.services.query import Query
 from tests.canaries import (
     ELSEWHERE,
@@ -61,6 +65,50 @@ IN_TOOLS: Mapping[str, set[str]] = {
     "om_status": set(),
     "om_observations": set(),
 }
+
+READ = {OPEN, PRIVATE}
+"""What is shown to a model that asks: never what is local-only, forgotten or of another project."""
+
+IN_OLDER_TOOLS: Mapping[str, Mapping[str, set[str]]] = {
+    "memory-tree": {"search_memory_tree": set()},
+    "observational": {"om_status": set(), "om_observations": set()},
+    "ocpg": {
+        "memory_remember": set(),
+        "memory_recall": READ,
+        "memory_forget": set(),
+        "memory_update": set(),
+        "memory_consolidate": {OPEN},
+        "memory_tags": set(),
+        "memory_retag": set(),
+    },
+    "opencode-memory": {
+        "memory_read": READ,
+        "memory_write": set(),
+        "memory_update": set(),
+        "memory_forget": set(),
+        "memory_clear": set(),
+        "memory_why": READ,
+        "memory_inspect": READ,
+        "memory_useful": set(),
+        "memory_irrelevant": set(),
+    },
+    "git-memory": {
+        "memory_remember": set(),
+        "memory_recall": READ,
+        "memory_update": set(),
+        "memory_forget": set(),
+        "memory_list": set(),
+        "memory_export": {OPEN},  # as text that may leave
+        "memory_import": set(),
+        "memory_compact": set(),
+        "memory_context": READ,
+    },
+}
+"""The tools of older products, by their set. Those of ``all`` are ours or theirs, each once."""
+ALL_WIDENED = {name: IN_TOOLS[name] for name in (
+    "memory_remember", "memory_recall", "memory_update", "memory_forget", "memory_consolidate",
+)} | {"memory_clear": set()}  # fmt: skip
+"""Ours that take more arguments in ``all``."""
 
 IN_PROMPTS: Mapping[str, set[str]] = {
     "rerank": {OPEN, PRIVATE},  # of what a search found; that of a block is asked with offerable ones alone
@@ -131,7 +179,11 @@ IN_COMMANDS: Mapping[str, Sequence[tuple[set[str], str]]] = {
     "install": [(set(), "install opencode --dry-run")],
     "uninstall": [(set(), "uninstall opencode --dry-run")],
     "doctor": [(set(), "doctor")],
+    "tools": [(set(), "tools"), (set(), "tools --cost"), (set(), "tools --toolset ocpg")],
     "bridge": [],  # a process of its own below
+    "hook": [],  # below: it answers a hook, and takes no --json
+    "mcp": [],  # in test_mcp_canaries.py
+    "serve": [],  # in test_http_canaries.py
     "completion": [(set(), "completion bash")],
 }  # fmt: skip
 
@@ -176,14 +228,50 @@ def test_a_tool_shows_no_more_than_it_may(house: Boathouse, tool: Any, tmp_path:
         assert OPEN in shown  # else this would prove nothing
 
 
-def _calls(schema: Any, house: Boathouse) -> Iterator[dict[str, Any]]:
-    """Arguments for a tool, made from its schema alone: so a new tool, or argument, is covered by itself."""
+OLDER = [(toolset, name) for toolset, tools in (*IN_OLDER_TOOLS.items(), ("all", ALL_WIDENED)) for name in tools]
+
+
+def test_every_tool_of_every_set_stands_in_the_table() -> None:
+    named = {toolset: {tool.name for tool in tools_of(toolset)} for toolset in IN_OLDER_TOOLS}
+    assert named == {toolset: set(tools) for toolset, tools in IN_OLDER_TOOLS.items()}
+    assert set(TOOLSETS) == {"default", "all", *IN_OLDER_TOOLS}
+    ours = {id(tool.handler) for tool in TOOLS}
+    older = {id(tool.handler) for toolset in IN_OLDER_TOOLS for tool in tools_of(toolset)}
+    assert {tool.name for tool in tools_of("all") if id(tool.handler) not in ours | older} == set(ALL_WIDENED)
+
+
+@pytest.mark.parametrize(("toolset", "name"), OLDER)
+def test_a_tool_of_another_set_shows_no_more_than_it_may(
+    house: Boathouse, toolset: str, name: str, tmp_path: Path
+) -> None:
+    own = house.copied(tmp_path, tools__toolset=toolset)
+    _with_digests(own)
+    may_ever = ALL_WIDENED[name] if toolset == "all" else IN_OLDER_TOOLS[toolset][name]
+    tool = next(tool for tool in tools_of(toolset) if tool.name == name)
+    shown: set[str] = set()
+    for arguments in _calls(tool.schema(), own, beside=3):
+        widened = arguments.get("all_projects") or arguments.get("global")
+        said = heard(own.call(name, arguments))
+        may = may_ever | ({ELSEWHERE} if widened else set())
+        assert said <= may, (arguments, said - may)
+        shown |= said
+    own.close()
+    if may_ever == READ and tool.effect is Effect.READS:
+        assert OPEN in shown  # else this would prove nothing
+
+
+def _calls(schema: Any, house: Boathouse, *, beside: int = 8) -> Iterator[dict[str, Any]]:
+    """Arguments for a tool, made from its schema alone: so a new tool, or argument, is covered by itself.
+
+    ``beside`` is how many values are tried with every switch; the first eight are all the words by which a memory is
+    asked for.
+    """
     properties = schema["properties"]
     values = {name: list(_values(name, kind, house)) for name, kind in properties.items()}
     needed = schema.get("required", [])
     switches = [name for name, kind in properties.items() if kind.get("type") == "boolean" or "enum" in kind]
     yield {}
-    for chosen in itertools.product(*(values[name] for name in needed)):
+    for chosen in _chosen([values[name] for name in needed]):
         base = dict(zip(needed, chosen, strict=True))
         yield base
         for name in properties.keys() - set(needed):
@@ -191,15 +279,26 @@ def _calls(schema: Any, house: Boathouse) -> Iterator[dict[str, Any]]:
             if name in switches or plain is not None:
                 yield from (base | {name: value} for value in values[name])
     for switch, name in itertools.product(switches, properties.keys()):
-        for one, two in itertools.product(values[switch], values[name][:_BESIDE]):
+        for one, two in itertools.product(values[switch], values[name][:beside]):
             rest = {each: values[each][0] for each in needed}
             yield rest | {name: two, switch: one}
     for one, two in itertools.combinations(switches, 2):
-        for first, second, third in itertools.product(values[one], values[two], values.get("query", [""])[:_BESIDE]):
+        for first, second, third in itertools.product(values[one], values[two], values.get("query", [""])[:beside]):
             yield {each: values[each][0] for each in needed} | {"query": third, one: first, two: second}
 
 
-_BESIDE = 8  # values that are tried with every switch: all the words by which a memory is asked for
+def _chosen(values: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Every combination; where there are very many, each value once beside the first ones of the others."""
+    if math.prod(map(len, values)) <= _COMBINATIONS:
+        yield from itertools.product(*values)
+        return
+    first = tuple(choices[0] for choices in values)
+    yield first
+    for place, choices in enumerate(values):
+        yield from ((*first[:place], choice, *first[place + 1 :]) for choice in choices[1:])
+
+
+_COMBINATIONS = 600
 
 
 def _values(name: str, kind: Any, house: Boathouse) -> Iterator[Any]:
@@ -216,8 +315,8 @@ def _values(name: str, kind: Any, house: Boathouse) -> Iterator[Any]:
         yield from (f"#{number}" for number in range(1, 8))
         yield from (memory.id for memory in house.memories.values())
         yield from (str(TALK), str(NIGHT), f"msg_{NIGHT}_01", "msg_prompt_6", "node0_001", "obs0_001", "2026-03-02")
-        if name in ("content", "scope", "kind"):
-            yield from ("The lamp at the slipway is filled with other oil.", "global", "session", "decision")
+        if name in ("content", "fact", "scope", "kind", "category"):
+            yield from ("The lamp at the slipway is filled with other oil.", "global", "session", "project", "decision")
 
 
 # --- prompts, blocks and what is embedded -----------------------------------------------------------------------------
@@ -417,6 +516,18 @@ def test_the_table_has_every_call_of_the_bridge(house: Boathouse) -> None:
     from backstory.entrypoints.opencode.server import Bridge
 
     assert set(Bridge(house.app, source=io.BytesIO(), sink=io.BytesIO())._requests) == set(IN_BRIDGE)
+
+
+def test_a_hook_answers_no_more_than_a_block_may_hold(house: Boathouse, tmp_path: Path) -> None:
+    own = house.copied(tmp_path)
+    for number, (event, key) in enumerate(itertools.product(Event, KEYS.values())):
+        call = HookCall(
+            event=event, agent="claude-code", session=SessionId(f"ses_h{number}"), message=MessageId(f"msg_h{number}"),
+            directory=own.folder, text=f"What oil is at the {key}, and the lamp?", answer=f"It is at the {key}.",
+        )  # fmt: skip
+        said = anyio.run(events.answer, own.app, call) or ""
+        anyio.run(events.keep, own.app, call)
+        assert heard(said) <= BLOCKS, (event, key)
 
 
 # --- the bytes --------------------------------------------------------------------------------------------------------

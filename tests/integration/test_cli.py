@@ -321,10 +321,10 @@ def test_an_export_can_be_imported_elsewhere_and_twice(shell: Shell, tmp_path: P
     assert file.stat().st_mode & 0o077 == 0
     assert file.read_text().splitlines()[1:] == shell.ok("export").splitlines()[1:]
     other = Shell(home=tmp_path / "other-home", folder=shell.folder)
-    assert other.json("import", str(file), "--dry-run")["added"] == 1
+    assert other.json("import", str(file), "--dry-run")["imported"] == 1
     assert not other.home.exists()
-    assert other.json("import", "-", stdin=file.read_bytes())["added"] == 1
-    assert other.json("import", str(file))["unchanged"] == 1
+    assert other.json("import", "-", stdin=file.read_bytes())["imported"] == 1
+    assert other.json("import", str(file))["skipped"] == 1
     assert other.json("list")["memories"][0]["content"] == "Juice is pasteurised at 72 degrees"
 
 
@@ -335,7 +335,7 @@ def test_bad_lines_of_an_import_are_named_and_do_not_stop_the_good_ones(shell: S
     content = b"\xef\xbb\xbf" + "\n".join([header, "{oops", line]).encode() + b'\n{"id": "caf\xe9"}\n'
     done = other.run("import", "-", "--json", stdin=content)
     report = json.loads(done.stdout)
-    assert (done.returncode, report["added"], len(report["refused"])) == (2, 1, 2)
+    assert (done.returncode, report["imported"], len(report["refused"])) == (2, 1, 2)
     assert [refusal.partition(":")[0] for refusal in report["refused"]] == ["line 2", "line 4"]
     assert other.error("import", "-", stdin="not an export")["exit_code"] == 2
 
@@ -591,10 +591,12 @@ def test_modules_that_are_slow_to_import_stay_off_the_path_of_a_lexical_recall(s
     )
     assert "Frost comes in October" in done.stdout
     loaded = set(done.stdout.rpartition("MODULES ")[2].split())
-    slow = {"numpy", "onnxruntime", "mcp", "starlette", "rich", "pydantic", "asyncio", "anyio", "httpx", "subprocess"}
+    slow = {"numpy", "onnxruntime", "rich", "pydantic", "asyncio", "anyio", "httpx", "subprocess"}
+    slow |= {"mcp", "mcp_types", "starlette", "uvicorn", "httpx2"}
     assert slow & loaded == set()
     ours = {name for name in loaded if name.startswith("backstory.entrypoints.cli.")}
-    assert ours & {f"backstory.entrypoints.cli.{name}" for name in ("bridge", "doctor", "install", "remember")} == set()
+    others = {f"backstory.entrypoints.cli.{name}" for name in ("bridge", "doctor", "install", "mcp", "remember")}
+    assert ours & others == set()
 
 
 def test_completion_scripts_complete_commands_and_kinds(shell: Shell) -> None:

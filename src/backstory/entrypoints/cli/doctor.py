@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,8 @@ _TONES: dict[State, Tone] = {"ok": "good", "warn": "strong", "fail": "bad"}
 )
 @click.pass_context
 def doctor(ctx: click.Context, invocation: Invocation, probe: bool, program: Path | None) -> None:
-    """Check settings, store, embedder and the installation in OpenCode; say what is wrong and how to mend it.
+    """Check settings, store, embedder and the installation in OpenCode, and in other agents that have one; say what is
+    wrong and how to mend it.
 
     Nothing is changed. The exit code is 1 if a check failed; warnings alone leave it at 0. With --probe in a project
     that has an installation of its own, OpenCode starts in that project, and so loads its other plugins too.
@@ -66,7 +68,8 @@ def _examine(invocation: Invocation, *, probe: bool, program: Path | None) -> li
         return checks
     checks += anyio.run(check_store, settings, invocation.folder)
     checks += check_long_sessions(settings, _installed_tools(invocation.folder), invocation.folder)
-    return [*checks, *_examine_opencode(invocation, settings, probe=probe, program=program)]
+    checks += _examine_opencode(invocation, settings, probe=probe, program=program)
+    return [*checks, *_examine_agents(invocation, settings)]
 
 
 def _installed_tools(folder: Path) -> dict[Path, frozenset[str]]:
@@ -104,6 +107,15 @@ def _examine_opencode(invocation: Invocation, settings: Settings, *, probe: bool
         announce=invocation.out.note,
     )
     return check_opencode(patient, probe=probe)
+
+
+def _examine_agents(invocation: Invocation, settings: Settings) -> list[Check]:
+    from backstory.adapters.project_folder import project_root
+    from backstory.entrypoints.agents.doctor import check_agents
+    from backstory.entrypoints.agents.hosts import Surroundings, launch
+
+    around = Surroundings(env=os.environ, platform=sys.platform)
+    return list(check_agents(around, project_root(invocation.folder), launch(os.environ), settings.data_dir))
 
 
 def _show(invocation: Invocation, checks: Sequence[Check]) -> None:

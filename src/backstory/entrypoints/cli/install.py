@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from backstory.entrypoints.opencode.locations import Place
     from backstory.entrypoints.opencode.sidecar import Sidecar
 
-HOSTS = ("opencode",)
+HOSTS = ("opencode", "claude-code", "cursor", "codex", "vscode", "windsurf", "gemini", "zed", "claude-desktop")
 _DONE: dict[Action, str] = {"create": "wrote", "update": "renewed", "keep": "kept", "remove": "removed"}
 _PLANNED: dict[Action, str] = {
     "create": "would write",
@@ -60,7 +61,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: click 
         help="For one project only: the one of this folder, or of DIR.",
     )(function)
     function = click.option("--global", "is_global", is_flag=True, help="For all projects.  [default]")(function)
-    return click.argument("host", metavar="opencode", type=click.Choice(HOSTS), required=False)(function)
+    return click.argument("host", metavar="AGENT", type=click.Choice(HOSTS), required=False)(function)
 
 
 @click.command("install", cls=_Command)
@@ -70,23 +71,49 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: click 
     help="For a machine that cannot reach npm: make OpenCode believe its npm package is there, so that it does not wait"
     " for it. Other plugins that import that package will not load.",
 )
+@click.option("--command", "with_command", is_flag=True, help="Also write the command /memory. For opencode only.")
+@click.option("--force", is_flag=True, help="Replace an entry of the same name that is not ours. Not for opencode.")
 @_options
 def install(
-    invocation: Invocation, host: str | None, is_global: bool, project: str | None, is_dry_run: bool, offline_seed: bool
+    invocation: Invocation,
+    host: str | None,
+    is_global: bool,
+    project: str | None,
+    is_dry_run: bool,
+    offline_seed: bool,
+    with_command: bool,
+    force: bool,
 ) -> None:
     """Install Backstory in a coding agent: `backstory install opencode`.
 
-    Writes two files, backstory.js and backstory.json, into OpenCode's plugins folder; its settings are not touched.
-    Doing it again renews both. A file of the same name that is not ours is left alone, and nothing is installed.
+    AGENT is opencode, claude-code, cursor, codex, vscode, windsurf, gemini, zed or claude-desktop.
+
+    OpenCode gets two files, backstory.js and backstory.json, in its plugins folder; its settings are not touched.
+    Claude Code gets hooks and an MCP server, the others an MCP server, in their own configuration files, of which
+    nothing else changes; a copy is kept. Doing it again renews what is ours. What has the same name but is not ours is
+    left alone, and nothing is installed.
     """
+    host, project = _host(host, project)
+    if host != "opencode":
+        from backstory.entrypoints.cli.install_agents import install_agent
+
+        if offline_seed:
+            raise click.UsageError("--offline-seed is for opencode", click.get_current_context())
+        if with_command:
+            raise click.UsageError("--command is for opencode", click.get_current_context())
+        root = _root(invocation, is_global=is_global, project=project)
+        install_agent(invocation, host, root=root, is_dry_run=is_dry_run, force=force)
+        return
+    from backstory.entrypoints.opencode.command_file import to_write
     from backstory.entrypoints.opencode.host_config import obstacles
     from backstory.entrypoints.opencode.install import carry_out, plan_install
     from backstory.entrypoints.opencode.sidecar import sidecar_for
 
-    place = _place(invocation, host, is_global=is_global, project=project)
+    place = _place(invocation, is_global=is_global, project=project)
     settings = _settings(invocation, place)
     sidecar = sidecar_for(settings, os.environ)
     plan = plan_install(place, sidecar, offline_seed=offline_seed)
+    plan = replace(plan, changes=(*plan.changes, *to_write(place, wanted=with_command)))
     if not is_dry_run:
         carry_out(plan)
     warnings = [*_cautions(plan, sidecar), *obstacles(os.environ, place.root or invocation.folder)]
@@ -101,14 +128,23 @@ def install(
 def uninstall(invocation: Invocation, host: str | None, is_global: bool, project: str | None, is_dry_run: bool) -> None:
     """Take Backstory out of a coding agent: `backstory uninstall opencode`.
 
-    Removes the files that `backstory install` wrote, and nothing else. Memories stay.
+    Removes the files and entries that `backstory install` wrote, and nothing else. Memories stay.
     """
+    host, project = _host(host, project)
+    if host != "opencode":
+        from backstory.entrypoints.cli.install_agents import uninstall_agent
+
+        root = _root(invocation, is_global=is_global, project=project)
+        uninstall_agent(invocation, host, root=root, is_dry_run=is_dry_run)
+        return
+    from backstory.entrypoints.opencode.command_file import to_remove
     from backstory.entrypoints.opencode.install import carry_out, installations, plan_uninstall
     from backstory.entrypoints.opencode.locations import places
 
-    place = _place(invocation, host, is_global=is_global, project=project)
+    place = _place(invocation, is_global=is_global, project=project)
     store = _store(invocation, place)
     plan = plan_uninstall(place)
+    plan = replace(plan, changes=(*plan.changes, *to_remove(place)))
     if not is_dry_run:
         carry_out(plan)
     warnings = [f"{path} was not written by Backstory and was left as it is" for path in plan.left]
@@ -119,21 +155,39 @@ def uninstall(invocation: Invocation, host: str | None, is_global: bool, project
         invocation.out.lines((line, "plain") for line in _farewell(plan, store))
 
 
-def _place(invocation: Invocation, host: str | None, *, is_global: bool, project: str | None) -> Place:
-    from backstory.entrypoints.opencode.locations import global_place, project_place
-
-    if host is None and project in HOSTS:  # `install --project opencode`: the word was meant as the host
+def _host(host: str | None, project: str | None) -> tuple[str, str | None]:
+    """The agent, and the value of --project."""
+    if host is None and project in HOSTS:  # `install --project opencode`: the word was meant as the agent
         host, project = project, "."
     if host is None:
         raise click.UsageError(f"say in which agent: {', '.join(HOSTS)}", click.get_current_context())
+    return host, project
+
+
+def _folder(invocation: Invocation, *, is_global: bool, project: str | None) -> Path | None:
+    """The folder that --project names; None for all projects."""
     if project is None:
-        return global_place(os.environ)
+        return None
     if is_global:
         raise click.UsageError("--global and --project exclude each other", click.get_current_context())
     folder = invocation.folder if project == "." else Path(project)
     if not folder.is_dir():
         raise click.UsageError(f"--project: {project!r} is not a folder", click.get_current_context())
-    return project_place(folder)
+    return folder
+
+
+def _root(invocation: Invocation, *, is_global: bool, project: str | None) -> Path | None:
+    from backstory.adapters.project_folder import project_root
+
+    folder = _folder(invocation, is_global=is_global, project=project)
+    return None if folder is None else project_root(folder)
+
+
+def _place(invocation: Invocation, *, is_global: bool, project: str | None) -> Place:
+    from backstory.entrypoints.opencode.locations import global_place, project_place
+
+    folder = _folder(invocation, is_global=is_global, project=project)
+    return global_place(os.environ) if folder is None else project_place(folder)
 
 
 def _settings(invocation: Invocation, place: Place, named: Mapping[str, str] = MappingProxyType({})) -> Settings:

@@ -47,7 +47,7 @@ COMMANDS = {
     "sessions": f"{_HERE}.sessions:sessions",
     "session": f"{_HERE}.sessions:session",
     "export": f"{_HERE}.transfer:export",
-    "import": f"{_HERE}.transfer:import_",
+    "import": f"{_HERE}.importing:import_",
     "sync": f"{_HERE}.sync:sync",
     "embed": f"{_HERE}.embed:embed",
     "backup": f"{_HERE}.upkeep:backup",
@@ -60,7 +60,11 @@ COMMANDS = {
     "install": f"{_HERE}.install:install",
     "uninstall": f"{_HERE}.install:uninstall",
     "doctor": f"{_HERE}.doctor:doctor",
+    "tools": f"{_HERE}.tools:tools",
     "bridge": f"{_HERE}.bridge:bridge",
+    "serve": f"{_HERE}.serve:serve",
+    "mcp": f"{_HERE}.mcp:mcp",
+    "hook": f"{_HERE}.hook:hook",
     "completion": f"{_HERE}.completion:completion",
 }
 """Where each command is, in the order of the help; imported when it is used."""
@@ -120,6 +124,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     args = list(sys.argv[1:] if arguments is None else arguments)
     _print_anything()
+    if args[:1] == ["hook"] and "--help" not in args:  # whatever else is said, this never ends with another code than 0
+        from backstory.entrypoints.agents.hook import run_words
+
+        run_words(args[1:], os.environ)
+        return 0
     try:
         code = _run(args.copy() or ["--help"])
         flush()

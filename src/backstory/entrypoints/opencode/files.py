@@ -14,10 +14,10 @@ MAX_BYTES = 1_000_000
 """More than any file of ours or configuration of OpenCode's has; anything larger is not what we look for."""
 
 
-def read_regular(path: Path) -> bytes | None:
+def read_regular(path: Path, *, at_most: int = MAX_BYTES) -> bytes | None:
     """The file's content, links followed; None when there is nothing at ``path``.
 
-    Raises OSError for what cannot be read, a folder, a pipe or a file above ``MAX_BYTES``; it never waits.
+    Raises OSError for what cannot be read, a folder, a pipe or a file above ``at_most`` bytes; it never waits.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -30,9 +30,9 @@ def read_regular(path: Path) -> bytes | None:
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(f"{path} is not a regular file")
-        data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise OSError(f"{path} is larger than {MAX_BYTES:,} bytes")
+        data = stream.read(at_most + 1)
+    if len(data) > at_most:
+        raise OSError(f"{path} is larger than {at_most:,} bytes")
     return data
 
 

@@ -95,7 +95,7 @@ class Hooks:
 
     async def _tool(self, params: protocol.ToolCall) -> dict[str, Any]:
         place = await self._places.place(params.directory)
-        tool = find_tool(params.name)
+        tool = find_tool(params.name, place.app.settings)
         if tool is None:
             return _refused(f"There is no tool {params.name}.")
         if not place.app.settings.opencode.tools:  # switched off since OpenCode was told of them
