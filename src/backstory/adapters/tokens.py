@@ -15,13 +15,11 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _DIGITS = re.compile(r"[0-9]+")
 _MARKS = re.compile(r"[!-/:-@\[-`{-~]+")
 _BREAK = re.compile(r"[ \t]*[\r\n]\s*|[ \t]{2,}")
-_WIDE = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uffef]")
-_NEAR = re.compile(r"[\u0080-\u05ff\u1e00-\u1fff]+")  # accented Latin, Greek, Cyrillic, Armenian, Hebrew
-_FAR = re.compile(r"[\u0600-\u10ff\u1200-\u1dff]+")  # Arabic, the Indic scripts, Thai, Georgian and their neighbours
-_SYMBOL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2000-\u303f\u3100-\u33ff\ua000-\uabff\ud800-\uf8ff\ufb00-\ufeff]"
-)
-_ASTRAL = re.compile(r"[\U00010000-\U0010ffff]")
+_WIDE = r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uffef]"
+_NEAR = r"[\u0080-\u05ff\u1e00-\u1fff]+"  # accented Latin, Greek, Cyrillic, Armenian, Hebrew
+_FAR = r"[\u0600-\u10ff\u1200-\u1dff]+"  # Arabic, the Indic scripts, Thai, Georgian and their neighbours
+_SYMBOL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2000-\u303f\u3100-\u33ff\ua000-\uabff\ud800-\uf8ff\ufb00-\ufeff]"
+_ASTRAL = r"[\U00010000-\U0010ffff]"
 
 # The vocabulary loads a part of itself at the first word, and another at the first sign of another script.
 _OF_ALL_KINDS = "Sömé wörds, 日本, 2 numbers and a path (src/app.py)."
@@ -131,15 +129,22 @@ class EstimatedTokens:
 
 
 def _other_scripts(text: str) -> int:
+    near, far, wide, symbol, astral = _scripts()
     return (
-        _pieces(_NEAR, text, _NEAR_CHARS)
-        + _pieces(_FAR, text, _FAR_CHARS)
+        _pieces(near, text, _NEAR_CHARS)
+        + _pieces(far, text, _FAR_CHARS)
         + math.ceil(
-            len(_WIDE.findall(text)) * _WIDE_TOKENS
-            + len(_SYMBOL.findall(text)) * _SYMBOL_TOKENS
-            + len(_ASTRAL.findall(text)) * _ASTRAL_TOKENS
+            len(wide.findall(text)) * _WIDE_TOKENS
+            + len(symbol.findall(text)) * _SYMBOL_TOKENS
+            + len(astral.findall(text)) * _ASTRAL_TOKENS
         )
     )
+
+
+@cache
+def _scripts() -> tuple[re.Pattern[str], ...]:
+    """Compiled for the first text that needs them: it takes 10 ms or more, and most texts are ASCII."""
+    return tuple(map(re.compile, (_NEAR, _FAR, _WIDE, _SYMBOL, _ASTRAL)))
 
 
 def _pieces(pattern: re.Pattern[str], text: str, chars_per_token: float) -> int:

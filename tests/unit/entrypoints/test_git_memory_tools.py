@@ -281,3 +281,9 @@ def test_a_comma_in_a_label_is_written_otherwise_only_where_it_separates(box: To
     box.say("memory_remember", type="decision", scope="quay", content="Moor at low tide.", tags=["bow, stern"])
     assert json.loads(box.say("memory_export"))["tags"] == ["bow, stern"]
     assert 'tags="bow%2C stern"' in box.say("memory_export", format="logfmt")
+
+
+def test_a_query_that_says_nothing_does_not_forget_all(box: Toolbox) -> None:
+    box.say("memory_remember", type="decision", scope="quay", content="Moor at low tide.")
+    assert box.answer("memory_forget", type="decision", scope="quay", reason="over", query=" ").failed
+    assert "low tide" in box.say("memory_recall")

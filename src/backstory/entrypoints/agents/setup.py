@@ -11,7 +11,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -33,12 +33,14 @@ Action = Literal["create", "update", "keep", "remove"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEdit:
     """One file and what becomes of it. ``path`` is the file itself, wherever a link of the user's leads. ``lines`` say
-    which entries go (``-``) and come (``+``), and nothing of the others: they may hold somebody's keys."""
+    which entries go (``-``) and come (``+``), and nothing of the others: they may hold somebody's keys. ``is_first``:
+    nothing of ours is in it yet."""
 
     path: Path
     before: bytes | None
     after: bytes | None
     lines: tuple[str, ...] = ()
+    is_first: bool = False
 
     @property
     def action(self) -> Action:
@@ -72,27 +74,28 @@ def plan_setup(entries: Sequence[Entry], *, root: Path | None, force: bool = Fal
     return SetupPlan(edits=tuple(_edit(file, entries, root, add) for file in _files(entries)))
 
 
-def plan_removal(entries: Sequence[Entry], *, root: Path | None) -> SetupPlan:
-    """What taking it out does. Raises InstallError as ``plan_setup``."""
-    edits = tuple(_edit(file, entries, root, _dropped) for file in _files(entries))
+def plan_removal(entries: Sequence[Entry], *, root: Path | None, backups: Path | None = None) -> SetupPlan:
+    """What taking it out does. A file that nobody changed since we did becomes what it was, byte for byte, where
+    ``backups`` has that. Raises InstallError as ``plan_setup``."""
+    edits = [_edit(file, entries, root, _dropped) for file in _files(entries)]
+    if backups is not None:
+        edits = [_undone(edit, _of(file, entries), backups) for edit, file in zip(edits, _files(entries), strict=True)]
     left = [
         f"{entry.file}: {'.'.join(entry.path)}"
         for entry in entries
         if not entry.in_list and _is_foreign(entry, _value(entry, _text(entry.file, _read(entry.file))))
     ]
-    return SetupPlan(edits=edits, left=tuple(left))
+    return SetupPlan(edits=tuple(edits), left=tuple(left))
 
 
 def is_set_up(entries: Sequence[Entry]) -> bool:
     """Whether any of our entries is there, in whatever version. What cannot be read counts as not there."""
     for entry in entries:
         try:
-            value = _value(entry, _text(entry.file, _read(entry.file)))
+            if _is_there(entry, _text(entry.file, _read(entry.file))):
+                return True
         except InstallError:
             continue
-        found = value if isinstance(value, list) else [value]
-        if any(is_our_hook(item) if entry.in_list else is_ours(item) for item in found):
-            return True
     return False
 
 
@@ -106,6 +109,8 @@ def carry_out(plan: SetupPlan, *, backups: Path) -> None:
             raise InstallError(f"{edit.path} was changed meanwhile; run it again")
         if edit.before is not None and edit.after is not None:  # a file that goes held nothing but ours
             write_whole(backup_of(edit.path, backups), edit.before, mode=0o600)
+            if edit.is_first:
+                write_whole(original_of(edit.path, backups), edit.before, mode=0o600)
         if edit.after is None:
             remove(edit.path)
         else:
@@ -117,6 +122,33 @@ def backup_of(path: Path, backups: Path) -> Path:
     return backups / f"{hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()}-{path.name}"
 
 
+def original_of(path: Path, backups: Path) -> Path:
+    """Where the copy of a file is kept that had nothing of ours yet."""
+    backup = backup_of(path, backups)
+    return backup.with_name(f"{backup.name}.original")
+
+
+def _undone(edit: FileEdit, entries: Sequence[Entry], backups: Path) -> FileEdit:
+    original = _read(original_of(edit.path, backups))
+    if edit.action == "keep" or original is None:
+        return edit
+    try:
+        ours, _ = _changed(_text(edit.path, original), entries, partial(_added, force=False))
+    except InstallError:  # --force had replaced an entry of our name: that does not come back
+        return edit
+    return replace(edit, after=original) if ours.encode() == edit.before else edit
+
+
+def _is_there(entry: Entry, text: str) -> bool:
+    value = _value(entry, text)
+    found = value if isinstance(value, list) else [value]
+    return any(is_our_hook(item) if entry.in_list else is_ours(item) for item in found)
+
+
+def _of(file: Path, entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.file == file]
+
+
 def _files(entries: Sequence[Entry]) -> list[Path]:
     return list(dict.fromkeys(entry.file for entry in entries))
 
@@ -125,22 +157,33 @@ def _edit(file: Path, entries: Sequence[Entry], root: Path | None, change: Calla
     if root is not None and leads_outside(file, root):
         raise InstallError(f"{file} is a link that leads out of the project {root}; nothing was written")
     before = _read(file)
-    text = original = _text(file, before)
-    lines: list[str] = []
-    for entry in entries:
-        if entry.file == file:
-            present = text
-            try:
-                text = change(entry, text)
-            except Unfit as problem:
-                raise InstallError(f"{file} is left as it is: {problem}") from None
-            if text != present:
-                lines += [*_shown("-", entry, present), *_shown("+", entry, text)]
+    original = _text(file, before)
+    text, lines = _changed(original, _of(file, entries), change)
     real = Path(os.path.realpath(file))
     if text == original:
         return FileEdit(path=real, before=before, after=before)
     is_empty = not text.strip("\ufeff \t\r\n{}")
-    return FileEdit(path=real, before=before, after=None if is_empty else text.encode(), lines=tuple(lines))
+    return FileEdit(
+        path=real,
+        before=before,
+        after=None if is_empty else text.encode(),
+        lines=tuple(lines),
+        is_first=not any(_is_there(entry, original) for entry in entries if entry.file == file),
+    )
+
+
+def _changed(text: str, entries: Sequence[Entry], change: Callable[[Entry, str], str]) -> tuple[str, list[str]]:
+    """The text of the one file that these entries are in, and what is said about it."""
+    lines: list[str] = []
+    for entry in entries:
+        present = text
+        try:
+            text = change(entry, text)
+        except Unfit as problem:
+            raise InstallError(f"{entry.file} is left as it is: {problem}") from None
+        if text != present:
+            lines += [*_shown("-", entry, present), *_shown("+", entry, text)]
+    return text, lines
 
 
 def _added(entry: Entry, text: str, *, force: bool) -> str:

@@ -48,9 +48,10 @@ def uninstall_agent(invocation: Invocation, agent: str, *, root: Path | None, is
     from backstory.entrypoints.agents.setup import carry_out, plan_removal
 
     host, entries = _chosen(agent, root)
-    plan = plan_removal(entries, root=root)
+    backups = _backups(invocation, root)
+    plan = plan_removal(entries, root=root, backups=backups)
     if not is_dry_run:
-        carry_out(plan, backups=_backups(invocation, root))
+        carry_out(plan, backups=backups)
     warnings = [f"{place} is not ours and was left as it is" for place in plan.left]
     _tell(invocation, host, plan, root=root, warnings=warnings, is_dry_run=is_dry_run)
     if not invocation.as_json:

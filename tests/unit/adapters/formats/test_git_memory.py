@@ -435,6 +435,14 @@ def test_a_keepsake_that_points_outside_writes_nothing_there(tmp_path: Path) -> 
     assert contents(tmp_path) == {"out/export.jsonl": b""} or contents(tmp_path) == {}
 
 
+def test_a_kept_line_that_is_no_json_does_not_keep_an_export_from_being_written(tmp_path: Path) -> None:
+    told = {"kind": "export", "source": "export.json", "ref": "", "path": "export.json", "form": "json", "ends": "",
+            "lines": [{"text": "x"}]}  # fmt: skip
+    kept = [Keepsake(format="git-memory", store="", key="file:1", text=json.dumps(told))]
+    GitMemoryWriter().write(Exported(label="", memories=[], sessions=[], projects={}, keepsakes=kept), tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "export.json").read_text()) == []
+
+
 def write(exchange: Exchange, *edits: Edit) -> None:
     change = Change(
         id=ChangeId(ulid(len(exchange.memories()) + 40, series=8)), at=exchange.clock.now(), author=Author.USER,

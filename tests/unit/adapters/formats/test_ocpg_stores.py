@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from backstory.adapters.formats.ocpg import keeping, reader
 from backstory.adapters.formats.ocpg.writer import OcpgWriter
+from backstory.domain.ids import MemoryId
 from backstory.domain.interchange import ForeignMemory, Keepsake, Remark, Unreadable
 from backstory.domain.memory import (
     Active,
@@ -17,17 +19,19 @@ from backstory.domain.memory import (
     Memory,
     Sensitivity,
     Superseded,
+    Times,
     Visibility,
     forget,
     set_pin,
     supersede,
 )
-from backstory.domain.provenance import Origin
+from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Viewer
 from backstory.entrypoints.drive import drive
 from backstory.errors import InputError
-from backstory.ports.formats import FoundStore, ReadLimits
+from backstory.ports.formats import Exported, FoundStore, ReadLimits
 from backstory.services.exporting import Exporting, ExportPolicy
+from backstory.testing.fakes import START
 from tests.unit.adapters.formats.decided import by_origin, own, put, reworded
 from tests.unit.adapters.formats.exchange import PERSON, Exchange, contents, sample
 
@@ -445,6 +449,29 @@ def test_a_hostile_layout_cannot_put_statements_into_an_export(exchange: Exchang
     assert "'x''); DROP'::text" in text
     assert exchange.bring_in(tmp_path / "out.sql").known.memories == 1
     assert "'\\.\n\\! rm -rf /'" in text  # inside a string, where psql has no commands
+
+
+def test_what_a_file_claims_of_a_row_is_no_statement_in_an_export(tmp_path: Path) -> None:
+    claim = "0); DROP TABLE x; --\n\\! rm"
+    names = ("access_count", "created_at", "updated_at", "last_accessed_at")
+    source = Provenance(origin_system="ocpg", origin_id="5", raw=dict.fromkeys(names, claim))
+    planted = Memory(
+        id=MemoryId("01K" + "0" * 23), content="Gates are oiled", project=None, visibility=Visibility.GLOBAL,
+        provenance=source, times=Times(learned=START, updated=START, confirmed=START),
+    )  # fmt: skip
+    kept = [Keepsake(format="ocpg", store="", key=key, text=text) for key, text in (
+        ("layout", '{"is_copied": false, "dimension": -5, "last": 9999999999}'), ("vector/x", '"[1]"'),
+        ("vector/5", json.dumps(claim)), ("recalls/000000", json.dumps([[5, "ses", claim]])))]  # fmt: skip
+
+    exported = Exported(label="", memories=[planted], sessions=[], projects={}, keepsakes=kept)
+    OcpgWriter().write(exported, tmp_path / "out.sql")
+
+    text = (tmp_path / "out.sql").read_text()
+    assert "DROP" not in text
+    assert "vector(768)" in text
+    assert "setval('public.memories_id_seq', 5, true)" in text
+    written = reader.OcpgReader().read(FoundStore(format="ocpg", place=str(tmp_path / "out.sql")), limits=ReadLimits())
+    assert [record.memory.content for record in written if isinstance(record, ForeignMemory)] == ["Gates are oiled"]
 
 
 def test_keepsakes_that_are_no_longer_what_they_were_count_as_not_there() -> None:

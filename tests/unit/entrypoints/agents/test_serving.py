@@ -95,9 +95,7 @@ def test_nothing_but_a_text_is_taken_from_a_server(server: ThreadingHTTPServer, 
 def test_without_a_server_on_this_machine_nobody_is_asked(server: ThreadingHTTPServer, tmp_path: Path) -> None:
     obtain_token(tmp_path)
     assert from_server(tmp_path, CALL, store=HERE) is None
-    (tmp_path / "serve.json").write_text(
-        json.dumps(note(server).as_json() | {"store": HERE})
-    )
+    (tmp_path / "serve.json").write_text(json.dumps(note(server).as_json() | {"store": HERE}))
     assert from_server(tmp_path, CALL, store=HERE) is None
     for url in (f"https://127.0.0.1:{server.server_port}", "http://192.0.2.1:4747", "http://127.0.0.1"):
         with announced(tmp_path, note(server, url)):

@@ -253,3 +253,45 @@ def test_the_doctor_tells_of_each_agent_that_has_us_and_of_its_last_hook(tmp_pat
     assert {check.state for check in check_agents(around(tmp_path), tmp_path, other, tmp_path)} == {"warn"}
     (tmp_path / ".cursor" / "mcp.json").write_text("{")
     assert "cursor" not in told()
+
+
+AS_FOUND = {
+    "claude-code": (
+        "",
+        "{}\n",
+        '{"hooks": {}}',
+        '{\n  "hooks": {"Stop": []}\n}',
+        "// mine\n",
+        '{\n "a": 1\n /* x */ }',
+    ),
+    "cursor": ("{ }", '{"mcpServers": {}}', '{"a": 1}', '\ufeff{\r\n\t"a": [1],\r\n}'),
+    "codex": ("", "\n", "a = 1", "a = 1\n\n\n", "[mcp_servers.o]\r\ncommand = 'x'\r\n\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize(("agent", "text"), [(agent, text) for agent, texts in AS_FOUND.items() for text in texts])
+def test_a_file_that_nobody_else_changed_becomes_what_it_was_byte_for_byte(
+    tmp_path: Path, agent: str, text: str
+) -> None:
+    files = [tmp_path / name for name in FILES[agent]]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    set_up(agent, tmp_path)
+    set_up(agent, tmp_path)
+    backups = tmp_path / "backups"
+    carry_out(plan_removal(entries(agent, tmp_path), root=None, backups=backups), backups=backups)
+    assert [file.read_bytes().decode() for file in files] == [text] * len(files)
+
+
+def test_what_was_set_up_again_in_part_is_taken_out_whole(tmp_path: Path) -> None:
+    file, backups = tmp_path / ".claude" / "settings.json", tmp_path / "backups"
+    file.parent.mkdir()
+    file.write_text('{"a": 1}')
+    set_up("claude-code", tmp_path)
+    settings = json.loads(file.read_text())
+    del settings["hooks"]["Stop"]
+    file.write_text(json.dumps(settings))
+    set_up("claude-code", tmp_path)
+    carry_out(plan_removal(entries("claude-code", tmp_path), root=None, backups=backups), backups=backups)
+    assert json.loads(file.read_text()) == {"a": 1}

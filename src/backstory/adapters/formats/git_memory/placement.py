@@ -25,7 +25,8 @@ from backstory.adapters.formats.git_memory.lines import (
     written_line,
 )
 from backstory.adapters.formats.git_memory.records import deletion_of, id_of_number, record_of
-from backstory.adapters.formats.kept_json import kept_object
+from backstory.adapters.formats.kept_json import bounded_json, kept_object
+from backstory.adapters.formats.outside_files import Unfit
 from backstory.codecs.logfmt import Record
 from backstory.domain.ids import MemoryId
 from backstory.domain.interchange import Keepsake
@@ -125,8 +126,11 @@ class Placement:
     def _take(self, file: PlacedFile, entry: object) -> None:
         """One line as it was: of a memory by its id, perhaps with other labels, or as it stood there."""
         told: Json = entry if isinstance(entry, Mapping) else {"id": entry}
-        if isinstance(told.get("text"), str):
-            file.lines.append(told["text"])
+        if isinstance(text := told.get("text"), str):
+            if file.form is Form.JSON and not _is_json(text):
+                self.unfit += 1
+            else:
+                file.lines.append(text)
         elif isinstance(told.get("record"), Mapping):
             record = record_of_json(told["record"])
             self._write(file, record) if isinstance(record, Record) else None
@@ -173,6 +177,14 @@ def ref_of(memory: Memory) -> str:
 
 def _is_current(memory: Memory) -> bool:
     return isinstance(memory.status, Active | Conflicted)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        bounded_json(text)
+    except Unfit:
+        return False
+    return True
 
 
 def _relabelled(record: Record, told: Json) -> Record:

@@ -28,6 +28,7 @@ _COLUMNS = {
     "embedding": "public.vector({dimension})",
     "superseded_by": "integer",
 }
+_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)  # anything else could be a statement
 _NUMBERS = frozenset({"id", "access_count", "superseded_by"})  # of INSERT, without quotes
 _RECALLS = ("memory_id", "session_id", "recalled_at")
 _EXTENSIONS = {
@@ -178,7 +179,8 @@ def _inserted_value(name: str, row: Row) -> str:
     if name == "search_vector":
         return "DEFAULT"
     value = row[name]
-    return value if value is not None and (name in _NUMBERS or name == "memory_id") else literal(value)
+    is_number = value is not None and (name in _NUMBERS or name == "memory_id") and _NUMBER.fullmatch(value)
+    return value if value is not None and is_number else literal(value)
 
 
 def _fit(words: str | None) -> str | None:

@@ -122,10 +122,10 @@ def _values(
         "session_id": raw.get("session_id") or memory.provenance.session or memory.session,
         "project": project,
         "source_host": raw.get("source_host"),
-        "created_at": raw.get("created_at") or time_text(memory.times.learned),
+        "created_at": _time(raw, "created_at") or time_text(memory.times.learned),
         "memory_type": type_,
         "access_count": _count(memory, raw),
-        "last_accessed_at": _later(memory.times.used, raw.get("last_accessed_at")),
+        "last_accessed_at": _later(memory.times.used, _time(raw, "last_accessed_at")),
         "updated_at": _updated(memory, raw),
         "embedding": None if _is_changed(memory, raw) else kept.vectors.get(row) if raw else None,
         "superseded_by": None if by is None else str(by),
@@ -172,8 +172,15 @@ def _tags(memory: Memory, raw: Mapping[str, str]) -> str:
 
 
 def _count(memory: Memory, raw: Mapping[str, str]) -> str:
-    count = min(memory.counters.recalled, _MOST_RECALLS)
-    return raw["access_count"] if count == 0 and "access_count" in raw else str(count)
+    count, told = min(memory.counters.recalled, _MOST_RECALLS), raw.get("access_count", "")
+    fits = told.isascii() and told.removeprefix("-").isdecimal() and len(told) < 11 and int(told) <= _MOST_RECALLS
+    return told if count == 0 and fits else str(count)
+
+
+def _time(raw: Mapping[str, str], name: str) -> str | None:
+    """A time as it was written there; None for what the server would not take."""
+    told = raw.get(name)
+    return told if time_of(told) is not None else None
 
 
 def _later(here: datetime | None, there: str | None) -> str | None:
@@ -186,7 +193,7 @@ def _later(here: datetime | None, there: str | None) -> str | None:
 
 def _updated(memory: Memory, raw: Mapping[str, str]) -> str | None:
     if not _is_changed(memory, raw):
-        return raw.get("updated_at")
+        return _time(raw, "updated_at")
     return time_text(memory.times.updated)
 
 

@@ -4,11 +4,13 @@ recalled what when, and the vectors, which are another model's."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from backstory.adapters.formats.ocpg.rows import EPISODIC, PREFERENCE, PROJECT, STACK, SYSTEM
+from backstory.adapters.formats.ocpg.values import time_of
 from backstory.domain.ids import MemoryId
 from backstory.domain.interchange import Keepsake
 
@@ -18,6 +20,9 @@ are missing again."""
 _NEEDED = frozenset({"id", "content", "tags", "session_id", "project", "created_at", "search_vector"})
 PAGE = 5_000
 """Rows in a keepsake."""
+_ID_DIGITS = 11
+_VECTOR_TEXT = re.compile(r"\[[0-9eE+.,\s-]*\]", re.ASCII)
+_MOST_DIMENSIONS = 16_000  # of pgvector
 _LAYOUT, _ORDER, _RECALLS, _VECTOR = "layout", "order/", "recalls/", "vector/"
 
 ALL_COLUMNS = (
@@ -103,7 +108,9 @@ def kept_of(keepsakes: Iterable[Keepsake]) -> Kept:
         elif keepsake.key.startswith(_RECALLS) and isinstance(value, list):
             recalls += [(row[0], row[1], row[2]) for row in value if _is_recall(row)]
         elif keepsake.key.startswith(_VECTOR) and isinstance(value, str):
-            vectors[int(keepsake.key.removeprefix(_VECTOR))] = value
+            row = keepsake.key.removeprefix(_VECTOR)
+            if row.isascii() and row.isdecimal() and len(row) < _ID_DIGITS and _VECTOR_TEXT.fullmatch(value):
+                vectors[int(row)] = value
     return Kept(layout=layout, order=tuple(order), recalls=tuple(recalls), vectors=vectors)
 
 
@@ -116,11 +123,16 @@ def _layout(value: dict[str, Any]) -> Layout:
         elif type(given) is type(standard) or (standard is None and isinstance(given, int | str)):
             made[name] = given
     columns = tuple(name for name in ALL_COLUMNS if name in made["columns"])
+    for name, most in (("dimension", _MOST_DIMENSIONS), ("last", (1 << 31) - 1)):
+        if not (isinstance(made.get(name), int) and 0 < made[name] <= most):
+            made.pop(name, None)
     return Layout(**(made | {"columns": columns if _NEEDED.issubset(columns) else COLUMNS}))
 
 
 def _is_recall(row: object) -> bool:
-    return isinstance(row, list) and [type(value) for value in row] == [int, str, str]
+    if not isinstance(row, list) or [type(value) for value in row] != [int, str, str]:
+        return False
+    return 0 <= row[0] < 1 << 31 and time_of(row[2]) is not None
 
 
 def _keepsake(store: str, key: str, value: object) -> Keepsake:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from backstory.domain.context_block import quote
@@ -80,6 +82,8 @@ async def update(arguments: UpdateArguments, call: Call) -> Answer:
 
 class ForgetArguments(Arguments):
     """Arguments of memory_forget."""
+
+    never_blank: ClassVar[frozenset[str]] = frozenset({"query"})
 
     scope: str = Field(description="Topic of the memories, exactly.")
     type: TypeName = Field(description="Their type.")
