@@ -15,7 +15,7 @@ from backstory import Sensitivity, Visibility, open_memory
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.bootstrap import App
 from backstory.config import Settings
-from backstory.entrypoints.agents.calls import Event
+from backstory.entrypoints.agents.calls import Event, GenericFormat
 from backstory.entrypoints.agents.hook import answer_call
 from backstory.entrypoints.cli.main import main
 from tests.integration.bridge_process import BridgeProcess
@@ -162,9 +162,8 @@ class Hook:
 
     def _prompt(self, text: str, folder: Path) -> str:
         payload = {"session": SESSION, "prompt": text, "message": f"m{hash((text, folder))}", "directory": str(folder)}
-        response = answer_call(
-            Event.PROMPT, "generic", payload, {**os.environ, "BACKSTORY_CONTEXT_BLOCK_BUDGET_TOKENS": "8000"}
-        ).response
+        told, env = GenericFormat(), {**os.environ, "BACKSTORY_CONTEXT_BLOCK_BUDGET_TOKENS": "8000"}
+        response = answer_call(told, told.read(Event.PROMPT, payload), env).response
         assert isinstance(response, dict)
         return str(response["context"])
 

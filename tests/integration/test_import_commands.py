@@ -169,6 +169,7 @@ def test_the_address_of_a_database_is_shown_without_its_user_and_password() -> N
 
 GOOD = record(1, "Hay is cut in June")
 LONG = "x" * 200_000
+PACKED = gzip.compress(b"{}" * 1000)
 HOSTILE: dict[str, tuple[object, str]] = {
     "no JSON": (b"{", "not JSON"),
     "half a line": (b'{"id": "01', "not JSON"),
@@ -206,7 +207,7 @@ def test_a_text_with_nul_comes_in_without_it(shell: CommandLine, tmp_path: Path)
     assert contents(shell) == ["Hay is cut", KNOWN]
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe{\x00", b"\x00" * 4096, gzip.compress(b"{}" * 1000), b"{}\n" * 9])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe{\x00", b"\x00" * 4096, PACKED, b"{}\n" * 9], ids=range(5))
 def test_a_file_of_something_else_is_no_store(shell: CommandLine, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "odd").write_bytes(content)
     assert shell.run("import", str(tmp_path / "odd")).returncode == 2

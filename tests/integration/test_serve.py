@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 import uvicorn
@@ -247,6 +248,7 @@ def test_a_connection_on_which_an_answer_is_not_taken_is_closed(monkeypatch: pyt
         async def pour() -> None:
             while True:
                 await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
+                await anyio.lowlevel.checkpoint()  # uvicorn takes all at once that nobody hears any more
 
         await send({"type": "http.response.start", "status": 200, "headers": []})
         async with anyio.create_task_group() as tasks:

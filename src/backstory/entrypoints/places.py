@@ -101,6 +101,7 @@ class Places:
         """Forget a folder; the next one who asks reads its settings anew."""
         self._apps.pop(directory, None)
         self._places.pop(directory, None)
+        self._faults.pop(directory, None)
 
     def waiting(self, limit: timedelta) -> AbstractContextManager[None]:
         """See ``App.waiting``: all folders wait for the same store."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backstory.codecs.record import format_time
+from backstory.domain.erasure import is_erased
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId
 from backstory.domain.interchange import ForeignMemory
@@ -160,6 +161,9 @@ class MemoryImport:
         if known is None:
             report.new.memories += 1
             return Edit(before=None, after=item.memory)
+        if is_erased(known):
+            report.conflicts.add(f"{item.where}: #{known.n} was erased here for good; kept out")
+            return None
         vouched = self._vouched(item, known)
         if vouched is not None:
             report.updated.memories += 1

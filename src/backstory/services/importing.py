@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import assert_never
 
+from backstory.domain.erasure import is_erased
 from backstory.domain.interchange import (
     ForeignDigest,
     ForeignHistory,
@@ -157,12 +158,18 @@ class _Run:
                 assert_never(record)
 
     async def _put_keepsakes(self) -> None:
-        waiting, self._keepsakes = self._keepsakes, []
+        waiting, self._keepsakes = await self._not_erased(self._keepsakes), []
         if not waiting:
             return
         new = await (self._new_keepsakes(waiting) if self._dry_run else self._backend.keepsakes.put(waiting))
         self.report.new.keepsakes += new
         self.report.known.keepsakes += len(waiting) - new
+
+    async def _not_erased(self, waiting: Sequence[Keepsake]) -> list[Keepsake]:
+        """Those but for what says something of a memory that was erased here."""
+        known = await self._backend.memories.get([one.memory for one in waiting if one.memory is not None])
+        erased = {name for name, memory in known.items() if is_erased(memory)}
+        return [one for one in waiting if one.memory not in erased]
 
     async def _new_keepsakes(self, waiting: Sequence[Keepsake]) -> int:
         """How many would be new, or differ from what is kept."""

@@ -30,6 +30,7 @@ from backstory.domain.memory import Conflicted, Deleted, Memory, Revision, Sensi
 from backstory.domain.provenance import Origin
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.errors import InputError
+from backstory.services.erasure import Erasing
 from backstory.services.import_report import ImportReport
 from backstory.services.imported_memories import ImportPolicy
 from backstory.testing.fakes import START, ulid
@@ -186,6 +187,24 @@ def test_what_was_forgotten_here_stays_forgotten(shop: Shop) -> None:
     shop.forget(1)
     assert bring(shop, foreign("Hens are fed at six", place=None)).skipped == 1
     assert isinstance(kept(shop)[0].status, Deleted)
+
+
+def test_what_was_erased_here_stays_so_with_all_that_is_said_of_it(shop: Shop) -> None:
+    record = foreign("Hens are fed at six in the morning")
+    beside = Keepsake(format="notebook", store="", key="vector/1", text="[1]", memory=record.memory.id)
+    bring(shop, record, beside)
+    erasing = Erasing(shop.backend, shop.reference, shop.remember, clock=shop.clock, ids=shop.ids)
+    person = replace(shop.person, project=kept(shop)[0].project)
+    plan = shop.do(erasing.plan(["#1"], text=None, viewer=person))
+    assert plan is not None
+    shop.do(erasing.erase(plan, viewer=person, author=Author.USER))
+
+    newer = replace(record.memory.times, updated=shop.clock.now() + timedelta(hours=1))
+    report = bring(shop, replace(record, memory=replace(record.memory, times=newer)), beside, trusted=True)
+
+    assert (report.updated.memories, report.new.keepsakes, len(report.conflicts)) == (0, 0, 1)
+    assert kept(shop)[0].content == "[erased]"
+    assert shop.do(shop.backend.keepsakes.kept("notebook")) == []
 
 
 def test_what_changed_in_the_source_since_is_brought_up_to_date(shop: Shop) -> None:

@@ -435,10 +435,11 @@ def test_a_keepsake_that_points_outside_writes_nothing_there(tmp_path: Path) -> 
     assert contents(tmp_path) == {"out/export.jsonl": b""} or contents(tmp_path) == {}
 
 
-def test_a_kept_line_that_is_no_json_does_not_keep_an_export_from_being_written(tmp_path: Path) -> None:
+def test_neither_a_kept_line_that_is_no_json_nor_a_file_told_twice_stops_an_export(tmp_path: Path) -> None:
     told = {"kind": "export", "source": "export.json", "ref": "", "path": "export.json", "form": "json", "ends": "",
             "lines": [{"text": "x"}]}  # fmt: skip
-    kept = [Keepsake(format="git-memory", store="", key="file:1", text=json.dumps(told))]
+    kept = [Keepsake(format="git-memory", store="", key=f"file:export.json:{end}", text=json.dumps(told))
+            for end in ("export.json", "again")]  # fmt: skip
     GitMemoryWriter().write(Exported(label="", memories=[], sessions=[], projects={}, keepsakes=kept), tmp_path / "out")
     assert json.loads((tmp_path / "out" / "export.json").read_text()) == []
 

@@ -127,3 +127,8 @@ def _of_worktree(pointer: Path) -> Path | None:
         return None
     common = own.parent.parent
     return common if back == pointer and own.parent.name == "worktrees" and _is_git_directory(common) else None
+
+
+def file_key(source: str, ref: str, path: str) -> str:
+    """The key of the keepsake of a file."""
+    return ":".join(filter(None, ["file", source, ref, path]))

@@ -12,6 +12,7 @@ from backstory.adapters.formats.git_memory.layout import (
     DELETIONS,
     MEMORY_REFS,
     Kind,
+    file_key,
     is_memory_file,
     is_memory_ref,
     is_namespace,
@@ -65,9 +66,15 @@ class Placement:
         self._memories = {memory.id: memory for memory in memories}
         self.unfit = 0
         self.files: list[PlacedFile] = []
+        taken: set[tuple[Kind, str]] = set()
         for keepsake in keepsakes:
-            if keepsake.key.startswith("file:") and (file := self._file(kept_object(keepsake.text))) is not None:
-                self.files.append(file)
+            file = self._file(kept_object(keepsake.text)) if keepsake.key.startswith("file:") else None
+            if file is None or keepsake.key != file_key(file.source, file.ref, file.path):
+                continue
+            if file.kind in (Kind.WORK_TREE, Kind.EXPORT) and (file.kind, file.path) in taken:
+                continue  # one file cannot be two
+            taken.add((file.kind, file.path))
+            self.files.append(file)
         self._tell_what_is_gone()
 
     @property
@@ -117,6 +124,7 @@ class Placement:
         kind, source, ref, path, form, ends = map(str, names)
         if kind not in set(Kind) or form not in set(Form) or not _is_safe(Kind(kind), source, ref, path):
             return None
+        ends = "" if ends.strip() else ends
         file = PlacedFile(kind=Kind(kind), source=source, ref=ref, path=path, form=Form(form), ends=ends)
         lines = told.get("lines")
         for entry in lines if isinstance(lines, list) else ():

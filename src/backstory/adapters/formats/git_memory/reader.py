@@ -15,6 +15,7 @@ from backstory.adapters.formats.git_memory.layout import (
     MEMORY_BRANCHES,
     MEMORY_REFS,
     Kind,
+    file_key,
     kind_of,
     namespace_of,
     sources,
@@ -149,7 +150,7 @@ class _Reading:
             "kind": source.kind.value, "source": source.source, "ref": source.ref, "path": source.path,
             "form": file.form.value, "ends": source.text[len(source.text.rstrip()) :], "lines": file.entries,
         }  # fmt: skip
-        key = ":".join(filter(None, ["file", source.source, source.ref, source.path]))
+        key = file_key(source.source, source.ref, source.path)
         return Keepsake(format=FORMAT, store=self.store, key=key, text=kept_text(told))
 
     def _problem(self, source: SourceFile, number: int, reason: str) -> None:
