@@ -240,6 +240,31 @@ def test_a_file_from_a_pipe_comes_in_and_leaves_no_trace(shell: CommandLine, tmp
     assert (done["imported"], done["stores"][0]["place"]) == (1, str(pipe))
 
 
+def test_a_format_that_is_known_by_a_files_name_comes_in_from_standard_input_and_once(
+    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "said"
+    line = {"ts": "2026-03-02T08:16:30.500Z", "type": "pattern", "scope": "barn", "content": "Gates are oiled"}
+    file.write_text(json.dumps([line], indent=2))
+    for count in (1, 0):
+        with file.open() as stream:
+            monkeypatch.setattr("sys.stdin", stream)
+            done = shell.json("import", "-")
+        assert (done["imported"], done["by_kind"]["keepsakes"], done["stores"][0]["place"]) == (count, count, "-")
+    file.write_text("nothing of the sort")
+    with file.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert "no store at 'standard input'" in shell.run("import", "-").stderr
+
+
+def test_what_was_taken_back_is_told_when_it_is_imported_again(shell: CommandLine, tmp_path: Path) -> None:
+    file = written(tmp_path / "a.jsonl", GOOD)
+    shell.ok("undo", shell.json("import", file)["changes"][0])
+    done = shell.json("import", file)
+    assert (done["imported"], done["skipped"]) == (0, 1)
+    assert done["remarks"][0].startswith("1 of these memories were forgotten or taken back here")
+
+
 def test_an_import_that_is_killed_and_run_again_is_the_same_as_one(shell: CommandLine, tmp_path: Path) -> None:
     count = 3000
     file = written(tmp_path / "many.jsonl", *(record(n, f"Bale {n} is in row {n % 7}") for n in range(1, count + 1)))

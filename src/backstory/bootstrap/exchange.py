@@ -86,22 +86,23 @@ def _made(known: dict[str, str], name: str):  # type: ignore[no-untyped-def]  # 
     return getattr(import_module(module), attribute)()
 
 
-def find_stores(place: str, *, format_name: str | None = None) -> list[FoundStore]:
+def find_stores(place: str, *, format_name: str | None = None, shown: str | None = None) -> list[FoundStore]:
     """The stores at a place and below it, of one format or of all.
 
     ``place`` is a path, the address of a database, or the name of a format for the place where that usually is. One
     folder may hold stores of several formats; a file or folder that two readers claim is the one's that stands first in
-    ``READERS``. Raises InputError where nothing is found, saying what was looked for.
+    ``READERS``. Raises InputError where nothing is found, saying what was looked for, at ``shown`` if it is given.
     """
+    named = shown_place(shown or place)
     try:
         found = _found(place, format_name)
     except OSError as error:
         reason = error.strerror or "it cannot be read"
-        raise InputError(f"{shown_place(place)!r} cannot be looked through: {reason}", field="place") from error
+        raise InputError(f"{named!r} cannot be looked through: {reason}", field="place") from error
     if not found:
         looked_for = format_name or (place if place in READERS else "any of " + ", ".join(READERS))
         raise InputError(
-            f"there is no store at {shown_place(place)!r} that could be imported; looked for {looked_for}",
+            f"there is no store at {named!r} that could be imported; looked for {looked_for}",
             field="place",
             hint="`backstory import --list` tells what each format is",
         )

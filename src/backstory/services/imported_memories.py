@@ -113,8 +113,13 @@ class MemoryImport:
             return
 
     async def finish(self) -> None:
-        """Write the rest, and tell of memories that stand replaced by one that is nowhere."""
+        """Write the rest, and tell of memories that are forgotten here, or stand replaced by one that is nowhere."""
         await self.flush()
+        if self._report.forgotten:
+            self._report.remarks.add(
+                f"{self._report.forgotten} of these memories were forgotten or taken back here, and stay so;"
+                " `backstory undo CHANGE` brings them back, `backstory history` lists the changes"
+            )
         missing = [memory for memory in self._successors if hash(memory) not in self._seen]
         for start in range(0, len(missing), BATCH):
             page = missing[start : start + BATCH]
@@ -173,6 +178,7 @@ class MemoryImport:
         arriving = known if same_words and is_older else _in_place_of(known, item.memory)
         if arriving == known:
             report.known.memories += item.memory.id not in self.restored
+            report.forgotten += isinstance(known.status, Deleted) and not isinstance(item.memory.status, Deleted)
             return None
         if is_older:
             changed = format_time(known.times.updated)

@@ -188,22 +188,22 @@ def _with_raw(provenance: Provenance, label: str) -> Provenance:
         return provenance
     if sum(len(key) + len(value) for key, value in provenance.raw.items()) > RAW_MAX_CHARS:
         raise InputError(f"what it says of its source has more than {RAW_MAX_CHARS} characters", field="provenance.raw")
-    raw = {admit_evidence(key): _masked(value) for key, value in provenance.raw.items()}
+    raw = {admit_evidence(key): _masked(key, value) for key, value in provenance.raw.items()}
     if label or STORE in raw:
         raw[STORE] = fit_label(raw.get(STORE, label))
     origin_id = None if provenance.origin_id is None else admit_evidence(provenance.origin_id)
     return replace(provenance, raw=MappingProxyType(raw), origin_id=origin_id)
 
 
-def _masked(value: str) -> str:
-    """A text, or JSON inside one, whose quotes and line breaks could hide where a secret ends."""
+def _masked(key: str, value: str) -> str:
+    """A text under its key, or JSON inside one, whose quotes and line breaks could hide where a secret ends."""
     if value[:1] not in ("{", "[", '"'):
-        return admit_evidence(value)
+        return str(_named(key, value))
     try:
         parsed = json.loads(value)
         cleaned = _cleaned(parsed)
     except (ValueError, RecursionError):
-        return admit_evidence(value)
+        return str(_named(key, value))
     return value if cleaned == parsed else json.dumps(cleaned, ensure_ascii=False)
 
 

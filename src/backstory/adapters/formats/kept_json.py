@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from backstory.adapters.formats.js_json import stringify
 from backstory.adapters.formats.outside_files import Unfit, json_of
 from backstory.domain.admission import admit_evidence
+from backstory.domain.interchange import Keepsake, Unreadable
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """Of one JSON file that is held as a whole."""
@@ -54,6 +55,17 @@ def kept_object(text: str) -> Mapping[str, Any]:
     except Unfit:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def settings_kept(path: Path, *, format_name: str, store: str) -> Iterator[Keepsake | Unreadable]:
+    """The keepsake of a settings file, without its secrets, under the file's name; nothing where there is none."""
+    try:
+        text = settings_without_secrets(path)
+    except Unfit as error:
+        yield Unreadable(where=path.name, reason=str(error))
+        return
+    if text is not None:
+        yield Keepsake(format=format_name, store=store, key=path.name, text=kept_text({"text": text}))
 
 
 def settings_without_secrets(path: Path) -> str | None:

@@ -59,6 +59,7 @@ class FolderDraft:
         return [self._folder / path for path in self._paths]
 
     def _move(self) -> None:
+        self._check_links()
         for name in self._whole:
             new, place = self._aside / "new" / name, self._folder / name
             if os.path.lexists(place):
@@ -69,6 +70,15 @@ class FolderDraft:
             if path.partition("/")[0] not in self._whole:
                 (self._folder / path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 (self._aside / "new" / path).replace(self._folder / path)
+
+
+    def _check_links(self) -> None:
+        """Raise InputError where a link in the folder leads out of it: whoever made the folder chose no place there."""
+        root = self._folder.resolve()
+        for path in self._paths:
+            place = (self._folder / path).parent.resolve()
+            if path.partition("/")[0] not in self._whole and not place.is_relative_to(root):
+                raise InputError(f"{self._folder / path} leads out of {self._folder} by a link", field="target")
 
 
 def write_private(path: Path, content: bytes) -> None:

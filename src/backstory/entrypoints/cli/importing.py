@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +59,7 @@ def import_(
         here.person_only("vouches for a file")
     with ExitStack() as stack:
         readable = {stack.enter_context(_readable(place)): place for place in places}
-        found = _found(list(readable), format_name)
+        found = _found(readable, format_name)
         desk = stack.enter_context(here.opened(create=not dry_run))
         reports = _import_all(here, desk, found, dry_run=dry_run, trust=trust, here_or_kept=(all_here, keep_projects))
         stores = [replace(store, place=readable.get(store.place, store.place)) for store in reports]
@@ -71,11 +70,14 @@ def import_(
     return USAGE if total.refused.count else 0
 
 
-def _found(paths: Sequence[str], format_name: str | None) -> list[FoundStore]:
-    """All stores at all places, each once."""
+def _found(readable: Mapping[str, str], format_name: str | None) -> list[FoundStore]:
+    """All stores at all places, each once. ``readable`` are the paths with the places that people named."""
     from backstory.bootstrap.exchange import find_stores
 
-    found = [store for path in paths for store in find_stores(path, format_name=format_name)]
+    found: list[FoundStore] = []
+    for path, place in readable.items():
+        shown = "standard input" if place == STANDARD_INPUT else place
+        found += find_stores(path, format_name=format_name, shown=shown)
     return list({(store.format, store.place): store for store in found}.values())
 
 
@@ -168,11 +170,25 @@ def _is_pipe(place: str) -> bool:
 
 @contextmanager
 def _kept_aside(stream: BinaryIO) -> Iterator[str]:
-    handle, name = tempfile.mkstemp(prefix="backstory-import-")
-    try:
-        with os.fdopen(handle, "wb") as sink:
+    start = stream.read(_CHUNK_BYTES)
+    with tempfile.TemporaryDirectory(prefix="backstory-import-") as folder:  # for its owner alone
+        file = Path(folder, f"standard-input{_ending(start)}")  # always the same: some formats keep the name
+        with file.open("wb") as sink:
+            sink.write(start)
             while chunk := stream.read(_CHUNK_BYTES):
                 sink.write(chunk)
-        yield name
-    finally:
-        Path(name).unlink(missing_ok=True)
+        yield str(file)
+
+
+def _ending(start: bytes) -> str:
+    """How the name of a file would end that begins so: some formats are known by it."""
+    if start.startswith(b"# v") and b" git bundle\n" in start[:100]:
+        return ".bundle"
+    if start.startswith(b"SQLite format 3"):
+        return ".db"
+    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text.startswith(b"["):
+        return ".json"
+    if text.startswith(b"{"):
+        return ".json" if text[1:].lstrip(b" \t").startswith((b"\n", b"\r")) else ".jsonl"
+    return ".sql" if b"CREATE TABLE" in start else ".logfmt" if text.startswith(b"ts=") else ""

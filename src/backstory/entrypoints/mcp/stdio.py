@@ -9,7 +9,6 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -25,7 +24,7 @@ from backstory.bootstrap import App
 from backstory.entrypoints.background_upkeep import BackgroundUpkeep
 from backstory.entrypoints.http.traffic import Traffic
 from backstory.entrypoints.mcp.server import McpServer
-from backstory.entrypoints.standard_streams import take_streams
+from backstory.entrypoints.standard_streams import lines, take_streams
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ class StdioServer:
 
     async def _read(self, messages: MemoryObjectSendStream[Incoming]) -> None:
         async with messages:
-            async for line in self._lines():
+            async for line in lines(self._source, max_bytes=MAX_LINE_BYTES):
                 try:
                     message = protocol.jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValidationError as error:
@@ -94,16 +93,6 @@ class StdioServer:
                 while self._open:
                     self._answered = anyio.Event()
                     await self._answered.wait()
-
-    async def _lines(self) -> AsyncIterator[bytes]:
-        """The lines of the input; one that is too long is left out as a whole."""
-        whole = True
-        while line := await anyio.to_thread.run_sync(self._source.readline, MAX_LINE_BYTES, abandon_on_cancel=True):
-            begins, whole = whole, line.endswith(b"\n")
-            if begins and not whole and len(line) == MAX_LINE_BYTES:
-                log.warning("event=line_skipped reason='longer than %d bytes'", MAX_LINE_BYTES)
-            elif begins and line.strip():
-                yield line
 
     async def _write(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
         async with messages:

@@ -10,7 +10,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
@@ -23,7 +23,7 @@ from backstory.entrypoints.background_upkeep import BackgroundUpkeep
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.hooks import Hooks
 from backstory.entrypoints.opencode.questions import Questions
-from backstory.entrypoints.standard_streams import take_streams
+from backstory.entrypoints.standard_streams import lines, take_streams
 from backstory.errors import BackstoryError
 
 log = logging.getLogger(__name__)
@@ -92,18 +92,8 @@ class Bridge:
             with anyio.CancelScope(shield=True):
                 await self._app.close()
 
-    async def _lines(self) -> AsyncIterator[bytes]:
-        """The lines of the input; one that is too long is left out as a whole."""
-        whole = True
-        while line := await anyio.to_thread.run_sync(self._source.readline, MAX_LINE_BYTES, abandon_on_cancel=True):
-            begins, whole = whole, line.endswith(b"\n")
-            if begins and not whole and len(line) == MAX_LINE_BYTES:
-                log.warning("event=line_skipped reason='longer than %d bytes'", MAX_LINE_BYTES)
-            elif begins and line.strip():
-                yield line
-
     async def _read(self, tasks: anyio.abc.TaskGroup, events: anyio.abc.ObjectSendStream[protocol.Incoming]) -> None:
-        async for line in self._lines():
+        async for line in lines(self._source, max_bytes=MAX_LINE_BYTES):
             try:
                 incoming = protocol.read_line(line)
             except protocol.Malformed as error:

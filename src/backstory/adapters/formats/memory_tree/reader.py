@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from backstory.adapters.formats.folder_walk import folders_below, project_of
-from backstory.adapters.formats.kept_json import kept_text, settings_without_secrets
+from backstory.adapters.formats.kept_json import kept_text, settings_kept
 from backstory.adapters.formats.memory_tree.files import TreeFiles, read_tree
 from backstory.adapters.formats.memory_tree.items import Item, buffer_item, leaf_item, parsed_details, timed
 from backstory.adapters.formats.memory_tree.layout import (
@@ -27,7 +27,6 @@ from backstory.adapters.formats.memory_tree.layout import (
 from backstory.adapters.formats.memory_tree.nodes import level_of, node_record, piece_of, placed, told_otherwise
 from backstory.adapters.formats.memory_tree.outline import buffer_outline, index_record
 from backstory.adapters.formats.opencode_ids import time_of_id
-from backstory.adapters.formats.outside_files import Unfit
 from backstory.domain.conversation import Message, Session
 from backstory.domain.digest import DigestState, Piece, SessionDigest, Strategy
 from backstory.domain.ids import MessageId, SessionId
@@ -73,7 +72,7 @@ class MemoryTreeReader:
         if data is None:
             raise InputError(f"{store.place} is no store of opencode-memory-tree", field="place")
         if data.name == DATA:
-            yield from _settings(root / CONFIG, store=store.label)
+            yield from settings_kept(root / CONFIG, format_name=FORMAT, store=store.label)
         place = project_of(root if data != root else root.parent, inner=INNER)
         for number, tree in enumerate(tree_folders(data)):
             if number >= limits.files:
@@ -236,17 +235,6 @@ class _Reading:
                 text=kept_text({"text": text}),
                 session=session,
             )
-
-
-def _settings(path: Path, *, store: str) -> Iterator[Keepsake | Unreadable]:
-    """The settings, without the key for the model."""
-    try:
-        text = settings_without_secrets(path)
-    except Unfit as error:
-        yield Unreadable(where=CONFIG, reason=str(error))
-        return
-    if text is not None:
-        yield Keepsake(format=FORMAT, store=store, key=CONFIG, text=kept_text({"text": text}))
 
 
 def _start(told: Json) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from backstory.adapters.formats.folder_walk import folders_below, project_of
-from backstory.adapters.formats.kept_json import DOCUMENT_BYTES, bounded_json, kept_text, settings_without_secrets
+from backstory.adapters.formats.kept_json import DOCUMENT_BYTES, bounded_json, kept_text, settings_kept
 from backstory.adapters.formats.observational.layout import (
     CONFIG,
     INNER,
@@ -69,7 +69,7 @@ class ObservationalReader:
         if folder is None:
             raise InputError(f"{store.place} is no store of opencode-observational-memory", field="place")
         if folder != root:
-            yield from _settings(root / CONFIG, store=store.label)
+            yield from settings_kept(root / CONFIG, format_name=FORMAT, store=store.label)
         place = project_of(root if folder != root else root.parent, inner=INNER)
         for number, path in enumerate(state_files(folder)):
             where = path.relative_to(root).as_posix()
@@ -129,14 +129,3 @@ def _remarks(told: Json, wrong: Sequence[str], path: Path, where: str) -> Iterat
         yield Remark(where=where, text=f"{len(unknown)} fields that the plugin does not know: kept for an export")
     if isinstance(told.get(SESSION), str) and told[SESSION] != path.stem:
         yield Remark(where=where, text="it names another session than the file does; the file's name counts")
-
-
-def _settings(path: Path, *, store: str) -> Iterator[Keepsake | Unreadable]:
-    """The settings, without the key for the model."""
-    try:
-        text = settings_without_secrets(path)
-    except Unfit as error:
-        yield Unreadable(where=CONFIG, reason=str(error))
-        return
-    if text is not None:
-        yield Keepsake(format=FORMAT, store=store, key=CONFIG, text=kept_text({"text": text}))
