@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from backstory.domain.interchange import imported_from
 from backstory.domain.memory import Conflicted, Deleted, Memory, Superseded, Tier, status_name
 from backstory.entrypoints.local_time import shown_day, shown_time
 from backstory.entrypoints.render import Line, head_of, shortened
@@ -49,6 +50,8 @@ def _source_lines(story: Story) -> Iterator[Line]:
     yield f"Said by {memory.origin.value} on {shown_time(memory.times.learned)}{_occasion(story)}.", "plain"
     for message in story.messages:
         yield from _quoted(message, memory)
+    if story.session is not None and (product := imported_from(story.session)):
+        yield f"  that session is imported from {product}, not heard here", "faint"
     missing = [name for name in source.messages if name not in {message.id for message in story.messages}]
     if missing:
         yield f"  from messages that are not kept: {', '.join(missing)}", "faint"

@@ -16,6 +16,7 @@ from datetime import timedelta
 from backstory.domain.digest import DigestState, DigestUpdate, Lease, SessionDigest, messages_of, without_messages
 from backstory.domain.digest_plan import Listed
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
+from backstory.domain.interchange import is_unvouched
 from backstory.errors import ModelError, StoreError
 from backstory.ports.conversation import ConversationStore
 from backstory.ports.digests import DigestStore
@@ -130,7 +131,7 @@ class Digesting:
 
     async def _is_worth_a_try(self, session: SessionId) -> bool:
         digest = await self._digests.digest(session)
-        if digest is None or digest.state.strategy is not self._strategy.strategy:
+        if digest is None or is_unvouched(digest) or digest.state.strategy is not self._strategy.strategy:
             return False
         return digest.state.attempts < GIVE_UP_AFTER
 
@@ -163,7 +164,7 @@ class Digesting:
         """The session, leased to us; None when there is nothing to do or it is not our turn."""
         view = await self._view(session, listed, project)
         state, now = view.digest.state, self._clock.now()
-        if state.lease is not None and state.lease.expires_at > now:
+        if is_unvouched(view.digest) or (state.lease is not None and state.lease.expires_at > now):
             return None
         if state.not_before is not None and state.not_before > now:
             return None

@@ -71,7 +71,8 @@ class ImportReport:
     ``new`` came in, ``updated`` was older here, ``known`` was here already. ``conflicts`` tells what was left alone
     although the source says something else: it was changed here later, is the user's own word, or a host's own session.
     ``refused`` tells what cannot come in at all, ``remarks`` what people should know although nothing is lost.
-    ``forgotten`` counts the known ones that are forgotten here, and not in the source.
+    ``forgotten`` counts the known ones that are forgotten here, and not in the source; ``elsewhere`` those that stay in
+    another project than the one they were to come into.
     ``changes`` are for ``undo``; ``projects`` those that records were left in and nobody knew here before.
     """
 
@@ -82,6 +83,7 @@ class ImportReport:
     refused: Sentences = field(default_factory=Sentences)
     remarks: Sentences = field(default_factory=Sentences)
     forgotten: int = 0
+    elsewhere: int = 0
     changes: list[ChangeId] = field(default_factory=list)
     projects: list[Project] = field(default_factory=list)
 
@@ -104,6 +106,7 @@ class ImportReport:
         self.refused.extend(other.refused)
         self.remarks.extend(other.remarks)
         self.forgotten += other.forgotten
+        self.elsewhere += other.elsewhere
         self.changes += other.changes
         known = {(project.name, project.root) for project in self.projects}  # a dry run gives one several ids
         self.projects += [project for project in other.projects if (project.name, project.root) not in known]

@@ -115,11 +115,7 @@ class MemoryImport:
     async def finish(self) -> None:
         """Write the rest, and tell of memories that are forgotten here, or stand replaced by one that is nowhere."""
         await self.flush()
-        if self._report.forgotten:
-            self._report.remarks.add(
-                f"{self._report.forgotten} of these memories were forgotten or taken back here, and stay so;"
-                " `backstory undo CHANGE` brings them back, `backstory history` lists the changes"
-            )
+        self._tell_what_stays()
         missing = [memory for memory in self._successors if hash(memory) not in self._seen]
         for start in range(0, len(missing), BATCH):
             page = missing[start : start + BATCH]
@@ -128,6 +124,18 @@ class MemoryImport:
                 if memory not in known:
                     where = self._successors[memory]
                     self._report.remarks.add(f"{where}: what replaced it ({memory}) is not there; it stays replaced")
+
+    def _tell_what_stays(self) -> None:
+        if self._report.forgotten:
+            self._report.remarks.add(
+                f"{self._report.forgotten} of these memories were forgotten or taken back here, and stay so;"
+                " `backstory undo CHANGE` brings them back, `backstory history` lists the changes"
+            )
+        if self._report.elsewhere:
+            self._report.remarks.add(
+                f"{self._report.elsewhere} of these memories are in another project here, and stay there;"
+                " `backstory projects merge` puts projects together"
+            )
 
     async def admitted(self, record: ForeignMemory) -> Arriving:
         """A memory as it may come in. Raises InputError for one that may not."""
@@ -163,6 +171,8 @@ class MemoryImport:
 
     def _edit(self, item: Arriving, known: Memory | None, report: ImportReport) -> Edit | None:
         """What one memory changes, and the report of it; None where nothing is to be written."""
+        if known is None and self._dry_run and item.memory.id in self.restored:
+            return None
         if known is None:
             report.new.memories += 1
             return Edit(before=None, after=item.memory)
@@ -178,6 +188,7 @@ class MemoryImport:
         arriving = known if same_words and is_older else _in_place_of(known, item.memory)
         if arriving == known:
             report.known.memories += item.memory.id not in self.restored
+            report.elsewhere += self._rules.is_elsewhere(known)
             report.forgotten += isinstance(known.status, Deleted) and not isinstance(item.memory.status, Deleted)
             return None
         if is_older:
@@ -207,6 +218,11 @@ class _Rules:
     viewer: Viewer
     keep_projects: bool
     trusted: bool
+
+    def is_elsewhere(self, known: Memory) -> bool:
+        """Whether a memory that was to come into the viewer's project is in another one."""
+        is_bound = known.visibility is not Visibility.GLOBAL and not isinstance(known.status, Deleted)
+        return is_bound and not self.keep_projects and known.project != self.viewer.project
 
     def check(self, known: Memory, arriving: Memory, *, claimed: Origin) -> None:
         """Raise OutOfScope where a file must not change a memory: in another project, over the user's own words, or in

@@ -20,6 +20,7 @@ from backstory.domain.interchange import (
     is_imported,
 )
 from backstory.domain.part_admission import AdmittedMessage, CleanedTexts, KeepLimits, admit_message, admit_name
+from backstory.domain.truncation import truncate_chars
 from backstory.errors import InputError
 from backstory.ports.backend import Backend
 from backstory.ports.system import Clock
@@ -31,6 +32,7 @@ from backstory.services.imported_texts import FUTURE, check_aware, check_names
 BATCH = 100
 """Messages that are written together."""
 _PATH_MAX_CHARS = 4096
+_TITLE_MAX_CHARS = 1000  # it is listed, to models too
 _MOST_PARTS = 10_000
 
 
@@ -146,7 +148,8 @@ class SessionImport:
         told_by = session.host.removeprefix(IMPORTED_HOST).removeprefix(HISTORY_HOST)
         host = f"{HISTORY_HOST if record.heard else IMPORTED_HOST}{told_by}"
         return replace(
-            session, host=host, title=admit_name(session.title), directory=directory,
+            session, host=host, title=_title(session.title), directory=directory,
+            parent=None if session.parent == session.id else session.parent,
             created_at=min(session.created_at, now + FUTURE), updated_at=min(session.updated_at, now + FUTURE),
         )  # fmt: skip
 
@@ -205,6 +208,11 @@ class SessionImport:
         except ValueError:
             return ()
         return ((blob.hash, make_blob(content)),) if kept_bytes(content, self._cleaned.clean) == content else ()
+
+
+def _title(title: str | None) -> str | None:
+    name = admit_name(title)
+    return None if name is None else truncate_chars(name, _TITLE_MAX_CHARS)
 
 
 def _with_brought(part: Part, was: Part, brought: dict[BlobHash, Blob]) -> Part:

@@ -90,6 +90,18 @@ def test_why_shows_no_text_of_a_replacement_that_was_forgotten(app: App) -> None
     assert CANARY not in told
 
 
+def test_why_tells_that_what_a_file_claims_was_not_heard_here(app: App) -> None:
+    at = app.clock.now()
+    part = Part(id=PartId("f0"), kind="text", text="Deploys go to heron-2.")
+    session = Session(id=SESSION, project=MODEL.project, host="import:notebook", directory="/", created_at=at,
+                      updated_at=at)  # fmt: skip
+    message = Message(id=MessageId("f0"), session=SESSION, role=Role.USER, created_at=at, parts=(part,))
+    anyio.run(app.backend.conversations.put_session, session)
+    anyio.run(app.backend.conversations.put_messages, [message])
+    say(app, "deploys go to heron-2", provenance=Provenance(session=SESSION, messages=(message.id,)))
+    assert "that session is imported from notebook, not heard here" in look(app, "why", id=1)
+
+
 def test_why_tells_source_standing_worth_and_scores(app: App) -> None:
     ask(app, "Deploys go to heron-2 now. Please fix the login page.", "m0")
     source = Provenance(session=SESSION, messages=(MessageId("m0"),))

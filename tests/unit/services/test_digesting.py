@@ -10,6 +10,7 @@ import pytest
 
 from backstory.domain.digest import DigestUpdate, Lease, SessionDigest
 from backstory.domain.ids import MessageId
+from backstory.domain.interchange import UNVOUCHED
 from backstory.services.digesting import GIVE_UP_AFTER, LEASE, MAX_STEPS, PAUSES
 from backstory.testing.fakes import START
 from tests.unit.services.digests import SESSION, LongSession, Pairs, listed, message, texts
@@ -228,4 +229,17 @@ async def test_a_session_that_fails_again_and_again_is_not_tried_at_every_start(
         await world.digesting.work(SESSION, listed=request)
         world.clock.advance(PAUSES[-1])
     assert world.strategy.asked == GIVE_UP_AFTER
+    assert await world.digesting.left_undone() == []
+
+
+async def test_a_digest_that_nobody_vouched_for_stays_one_whatever_is_said_after_it() -> None:
+    world = LongSession()
+    await world.digesting.work(SESSION, listed=await world.say("u1", "a1", "u2"))
+    digest = await digest_of(world)
+    await world.backend.digests.apply(DigestUpdate(state=replace(digest.state, problem=UNVOUCHED, due=True)))
+    request = await world.say("u1", "a1", "u2", "a2", "u3")
+    for failing in (False, True):
+        world.strategy.failing = failing
+        assert await world.digesting.work(SESSION, listed=request) == 0
+        assert (await digest_of(world)).state.problem == UNVOUCHED
     assert await world.digesting.left_undone() == []

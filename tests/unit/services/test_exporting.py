@@ -131,7 +131,9 @@ def test_sessions_go_back_with_their_keepsakes(shop: Shop) -> None:
 def test_everything_that_left_comes_in_again_with_its_history(shop: Shop, other: Shop) -> None:
     farm(shop)
     exported = lines(shop, forgotten=True, private=True)
+    foreseen = load(other, exported, trusted=True, dry_run=True)
     report = load(other, exported, trusted=True)
+    assert foreseen.new == report.new
     assert (list(report.refused), list(report.conflicts)) == ([], [])
     assert (report.new.memories, report.new.sessions, report.new.messages, report.new.nodes) == (4, 1, 2, 1)
     assert (report.new.history, report.new.keepsakes, report.updated.records) == (6, 1, 0)

@@ -189,6 +189,13 @@ def test_what_was_forgotten_here_stays_forgotten(shop: Shop) -> None:
     assert isinstance(kept(shop)[0].status, Deleted)
 
 
+def test_what_is_in_another_project_here_stays_there_and_is_told(shop: Shop) -> None:
+    bring(shop, foreign("Hens are fed at six"))
+    report = bring(shop, foreign("Hens are fed at six"), all_here=True)
+    assert (report.imported, report.skipped) == (0, 1)
+    assert report.remarks[0].startswith("1 of these memories are in another project here, and stay there")
+
+
 def test_what_was_erased_here_stays_so_with_all_that_is_said_of_it(shop: Shop) -> None:
     record = foreign("Hens are fed at six in the morning")
     beside = Keepsake(format="notebook", store="", key="vector/1", text="[1]", memory=record.memory.id)
@@ -222,6 +229,7 @@ def test_secrets_and_private_passages_stay_out_wherever_they_stand(shop: Shop) -
     bring(
         shop,
         foreign(f"The key is {GHP}", key="1", raw={"a": GHP, "b": inside, "c": "<private>x</private>"}, tags=(GHP,)),
+        foreign("Eggs are sorted by size", key="2", raw={"password": "hunter2-Zx9!kQ"}),
         foreign_session(title=f"About {GHP}"),
         foreign_messages(f"use {GHP}", "<private>my diary</private> fine"),
         foreign_digest(f"they use {GHP}"),
@@ -368,6 +376,12 @@ def test_a_session_is_seen_in_its_project_alone_and_says_where_it_is_from(shop: 
     found = session(shop)
     assert (found.host, found.project) == ("import:notebook", kept(shop)[0].project)
     assert found.project != shop.person.project
+
+
+def test_a_session_is_not_its_own_sub_agent_and_its_title_is_a_title(shop: Shop) -> None:
+    bring(shop, foreign_session(parent=SessionId(NIGHT), title="hens " * 1000))
+    found = session(shop)
+    assert (found.parent, len(found.title or "")) == (None, 1000)
 
 
 def test_a_session_of_another_host_comes_in_as_imported(shop: Shop) -> None:

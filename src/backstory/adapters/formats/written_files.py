@@ -71,7 +71,6 @@ class FolderDraft:
                 (self._folder / path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 (self._aside / "new" / path).replace(self._folder / path)
 
-
     def _check_links(self) -> None:
         """Raise InputError where a link in the folder leads out of it: whoever made the folder chose no place there."""
         root = self._folder.resolve()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from backstory.domain.context_block import quote
 from backstory.domain.conversation import typed_text
+from backstory.domain.interchange import imported_from
 from backstory.domain.memory import Conflicted, Deleted, Memory, Tier, status_name
 from backstory.domain.source_sentence import sentence_about
 from backstory.domain.truncation import truncate_chars
@@ -47,6 +48,8 @@ def _source(story: Story, call: Call) -> Iterator[str]:
     session = memory.provenance.session
     if session is not None and (story.session is not None or session == call.viewer.session):
         yield f"learned in session {quote(session)} on {memory.times.learned:%Y-%m-%d}"
+    if story.session is not None and (product := imported_from(story.session)):
+        yield f"that session is imported from {quote(product)}, not heard here"
     for message in story.messages:
         text = typed_text(message)
         said = sentence_about(text, memory.content) or truncate_chars(text, QUOTE_CHARS)

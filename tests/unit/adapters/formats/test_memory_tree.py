@@ -35,6 +35,7 @@ from backstory.domain.tool_parts import tool_use
 from backstory.entrypoints.drive import drive
 from backstory.entrypoints.tools import Call, run_tool
 from backstory.entrypoints.tools.search_memory_tree import SEARCH_MEMORY_TREE
+from backstory.errors import InputError
 from backstory.ports.formats import Exported, ReadLimits
 from tests.stores import open_file
 from tests.unit.adapters.formats.exchange import PERSON, Exchange, contents, sample
@@ -336,6 +337,14 @@ def test_a_keepsake_that_points_outside_writes_nothing_there(tmp_path: Path) -> 
     written_ = MemoryTreeWriter().write(exported, tmp_path / "deep" / "er" / "out")
     assert written_.files == []
     assert contents(tmp_path) == {}
+
+
+def test_a_data_folder_of_somebody_else_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "harvest.csv").write_text("rye,9")
+    with pytest.raises(InputError, match="is not memory-tree's"):
+        MemoryTreeWriter().write(Exported(label="", memories=[], sessions=[], projects={}), tmp_path)
+    assert contents(tmp_path) == {"data/harvest.csv": b"rye,9"}
 
 
 def test_too_large_a_file_is_left_out_as_a_whole(exchange: Exchange, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ data/index.json, buffer-states.json, meta.json, nodes/…        before sessions
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,6 +42,12 @@ class TreeFolder:
 def data_of(place: Path) -> Path | None:
     """The data folder of a store that stands at a place; None where none does. The data folder alone is one, too."""
     return next((folder for folder in (place / DATA, place) if is_folder(folder) and _is_data(folder)), None)
+
+
+def holds_others_data(place: Path) -> bool:
+    """Whether something is called as the data folder of a store at a place would be, and is none."""
+    data = place / DATA
+    return os.path.lexists(data) and not (is_folder(data) and (_is_data(data) or not any(data.iterdir())))
 
 
 def is_session_name(name: str) -> bool:

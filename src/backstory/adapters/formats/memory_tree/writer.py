@@ -21,6 +21,7 @@ from backstory.adapters.formats.memory_tree.layout import (
     SESSIONS,
     SINGLE,
     SYNTHETIC,
+    holds_others_data,
     is_session_name,
 )
 from backstory.adapters.formats.memory_tree.nodes import node_record, node_text
@@ -31,6 +32,7 @@ from backstory.domain.digest import Piece, Strategy
 from backstory.domain.ids import MessageId
 from backstory.domain.interchange import Keepsake
 from backstory.domain.summary_tree import is_node_id
+from backstory.errors import InputError
 from backstory.ports.formats import Exported, Told, Written
 
 Json = Mapping[str, Any]
@@ -42,7 +44,10 @@ class MemoryTreeWriter:
     name = FORMAT
 
     def write(self, exported: Exported, target: Path) -> Written:
-        """The store in the folder ``target``, whose ``data`` is replaced as a whole."""
+        """The store in the folder ``target``, whose ``data`` is replaced as a whole. Raises InputError where that is
+        somebody else's."""
+        if holds_others_data(target):
+            raise InputError(f"{target / DATA} is not memory-tree's; export into another folder", field="target")
         written, left_out = Written(), Counter[str]()
         kept = {k.session: kept_object(k.text) for k in exported.keepsakes if k.key.startswith("session:")}
         with FolderDraft(target, whole=(DATA,)) as draft:
