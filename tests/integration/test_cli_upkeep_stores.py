@@ -153,7 +153,7 @@ def test_a_project_that_came_with_an_import_is_named_and_brought_into_a_folder(s
     moved = json.dumps(record | strange | {"content": "There are nine plum trees."})
     (shell.folder / "moved.jsonl").write_text(text.splitlines()[0] + "\n" + moved + "\n")
     arguments = ("import", "--keep-projects", "moved.jsonl")
-    assert shell.json(*arguments, "--dry-run")["projects"] == [{"id": stray, "name": "old orchard"}]
+    assert shell.json(*arguments, "--dry-run")["projects"] == [{"id": stray, "name": "old orchard", "root": ""}]
     told = shell.ok(*arguments)
     assert "The project old orchard was not known here" in told
     assert f"backstory projects merge {stray} ." in told

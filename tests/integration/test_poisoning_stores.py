@@ -195,11 +195,13 @@ def test_what_an_agent_makes_of_the_users_words_is_never_the_users_and_can_be_ta
 def test_no_tool_pins_makes_core_or_vouches(farm: Farm) -> None:
     farm.load(record())
     for more in ({"pinned": True}, {"tier": "core"}, {"origin": "user"}, {"source": "explicit"}):
-        assert farm.tool("memory_remember", content="The gates open at seven.", **more).failed
+        farm.tool("memory_remember", content=f"The gates open at seven: {more}.", **more)
         assert farm.tool("memory_update", id=1, **more).failed
+    written = [memory for memory in farm.kept() if memory.origin is not Origin.IMPORTED]
+    assert {(memory.origin, memory.pinned, memory.tier) for memory in written} == {(Origin.AGENT, False, Tier.ARCHIVAL)}
     with pytest.raises(BackstoryError):
         drive(farm.app.truth.review.accept(["#1"], viewer=farm.here))
-    assert [memory.origin for memory in farm.kept()] == [Origin.IMPORTED]
+    assert farm.kept()[0].origin is Origin.IMPORTED
 
 
 # --- what is made of it --------------------------------------------------------------------------------------------

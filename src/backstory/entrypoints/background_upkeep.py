@@ -34,7 +34,7 @@ class BackgroundUpkeep:
 
     async def keep_embedding(self) -> None:
         """Load the model before the first prompt needs it, then give new memories their vectors as they come."""
-        await anyio.to_thread.run_sync(_warm_rules)
+        await anyio.to_thread.run_sync(warm_rules)
         await self._refresh_evidence()
         if self._app.embedder is None:
             log.info("event=lexical_only reason=%s", self._app.no_embedder)
@@ -81,7 +81,7 @@ class BackgroundUpkeep:
             log.warning("event=embedder_unavailable reason=%s", error)
 
 
-def _warm_rules() -> None:
+def warm_rules() -> None:
     """Compile the patterns that a prompt passes, 100 ms in all, before the first prompt has to wait for them."""
     admit_evidence("password=warm-up")
     capture("Remember that this is only a warm-up.")

@@ -16,6 +16,7 @@ from backstory.__about__ import __version__
 from backstory.bootstrap import App
 from backstory.config import Settings
 from backstory.domain.ids import MessageId, SessionId
+from backstory.entrypoints.background_upkeep import warm_rules
 from backstory.entrypoints.opencode import protocol
 from backstory.entrypoints.opencode.code_checks import CodeChecks
 from backstory.entrypoints.opencode.dreams import DreamHooks
@@ -68,7 +69,7 @@ class Hooks:
         try:
             with self._places.waiting(HELLO_WAIT):
                 place = await within(HELLO_WITHIN.total_seconds(), self._places.place(params.directory))
-                place.app.prompts  # noqa: B018 - imports what it is made of
+                await anyio.to_thread.run_sync(_open, place.app)
                 self.histories.sweep(place)
                 self.dreams.sweep(place)
                 self.code_checks.opened(place)
@@ -128,6 +129,16 @@ def _attachment_chars(settings: Settings) -> int:
     """The longest data: address that may hold an attachment which is kept, its media type included; 0 for none."""
     most_bytes = settings.archive.attachment_max_bytes if settings.archive.enabled else 0
     return math.ceil(most_bytes * _BASE64_CHARS) + _ADDRESS_HEAD_CHARS if most_bytes else 0
+
+
+def _open(app: App) -> None:
+    """Make what the first prompt, its events and the work beside it need, with all that it is made of: importing it
+    then, compiling rules and loading a vocabulary would hold up the first request for a quarter of a second."""
+    warm_rules()
+    if app.long_sessions is not None:
+        app.long_sessions.warm()
+    for _ in (app.prompts, app.conversations, app.truth.summaries, app.truth.dreaming, app.truth.code_check):
+        pass
 
 
 def _refused(text: str) -> dict[str, Any]:
