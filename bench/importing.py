@@ -22,6 +22,7 @@ from backstory.bootstrap import App, open_app
 from backstory.config import load
 from backstory.domain.ids import make_ulid
 from backstory.domain.scope import Audience, Viewer
+from backstory.entrypoints.bulk import rarely_collecting
 from backstory.entrypoints.drive import drive
 from backstory.ports.formats import FoundStore, ReadLimits
 from backstory.services.imported_memories import ImportPolicy
@@ -96,7 +97,8 @@ def _import(app: App, folder: Path, file: Path, count: int) -> Imported:
     sizes: list[float] = []
     records = BackstoryLines().read(store, limits=ReadLimits())
     cpu, wall = time.process_time(), time.perf_counter()
-    report = drive(app.importing.bring_in(records, viewer, ImportPolicy(), advance=_progress(count, sizes)))
+    with rarely_collecting():
+        report = drive(app.importing.bring_in(records, viewer, ImportPolicy(), advance=_progress(count, sizes)))
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     assert not report.refused.count, report.refused.told[:3]
     tenth = sizes[max(0, len(sizes) // 10 - 1)] if sizes else _rss_mb()

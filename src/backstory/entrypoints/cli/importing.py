@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from backstory.entrypoints.bulk import rarely_collecting
 from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.cli.invocation import Desk, Invocation
@@ -106,7 +107,8 @@ def _import_all(
 def _bring_in(
     desk: Desk, records: Iterator[ForeignRecord], policy: ImportPolicy, label: str, advance: Callable[[int], None]
 ) -> ImportReport:
-    return drive(desk.app.importing.bring_in(records, desk.viewer, policy, label=label, advance=advance))
+    with rarely_collecting():
+        return drive(desk.app.importing.bring_in(records, desk.viewer, policy, label=label, advance=advance))
 
 
 def _total(stores: Sequence[StoreReport]) -> ImportReport:
