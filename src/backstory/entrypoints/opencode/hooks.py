@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from backstory.__about__ import __version__
 from backstory.bootstrap import App
+from backstory.bootstrap.sessions import LongSessions
 from backstory.config import Settings
 from backstory.domain.ids import MessageId, SessionId
 from backstory.entrypoints.background_upkeep import warm_rules
@@ -69,7 +70,8 @@ class Hooks:
         try:
             with self._places.waiting(HELLO_WAIT):
                 place = await within(HELLO_WITHIN.total_seconds(), self._places.place(params.directory))
-                await anyio.to_thread.run_sync(_open, place.app)
+                await anyio.to_thread.run_sync(_warm, place.app.long_sessions)
+                _open(place.app)
                 self.histories.sweep(place)
                 self.dreams.sweep(place)
                 self.code_checks.opened(place)
@@ -131,12 +133,17 @@ def _attachment_chars(settings: Settings) -> int:
     return math.ceil(most_bytes * _BASE64_CHARS) + _ADDRESS_HEAD_CHARS if most_bytes else 0
 
 
-def _open(app: App) -> None:
-    """Make what the first prompt, its events and the work beside it need, with all that it is made of: importing it
-    then, compiling rules and loading a vocabulary would hold up the first request for a quarter of a second."""
+def _warm(sessions: LongSessions | None) -> None:
+    """Compile the rules that a prompt passes, and load a vocabulary where one counts: half of that holds up all
+    threads, and the first request would wait a fifth of a second for it."""
     warm_rules()
-    if app.long_sessions is not None:
-        app.long_sessions.warm()
+    if sessions is not None:
+        sessions.warm()
+
+
+def _open(app: App) -> None:
+    """Make what the first prompt, its events and the work beside it need, in the thread that uses it: importing what
+    they are made of takes 60 ms."""
     for _ in (app.prompts, app.conversations, app.truth.summaries, app.truth.dreaming, app.truth.code_check):
         pass
 
