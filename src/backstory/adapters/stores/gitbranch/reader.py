@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from backstory.adapters.stores.gitbranch.git import Git, GitFailed, environment
 from backstory.errors import StoreDamaged, StoreUnavailable
 
 _BATCH = 200  # requests under way at once; their names and answers must fit the pipes, or both sides would wait
+_PAUSES_S = (0.0, 0.02, 0.1)  # a repack puts the new pack in place before it removes the old one: it is brief
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +38,24 @@ class Reader:
         return self.read_all([name])[0]
 
     def read_all(self, names: Sequence[str]) -> list[Object | None]:
-        """The objects of many names, in order."""
-        try:
-            return self._ask(names)
-        except (BrokenPipeError, EOFError):
-            self.close()  # it was killed, or the repository went away: one more try shows which
+        """The objects of many names, in order. Raises StoreDamaged where git goes on failing in the midst of one.
+
+        Git's process ends when it is killed, and when a collection of garbage takes away the pack that it is reading
+        from. A new process knows the packs that are there now, so it is asked again, each time after a longer pause.
+        """
+        for pause_s in _PAUSES_S:
+            try:
+                return self._ask(names)
+            except (BrokenPipeError, EOFError, StoreDamaged):
+                self.close()
+            time.sleep(pause_s)
         try:
             return self._ask(names)
         except (BrokenPipeError, EOFError) as error:
             raise self._why() from error
+        except StoreDamaged:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the process. Calling twice is fine; the next read starts another."""
