@@ -21,7 +21,8 @@ from backstory.adapters.clock import UlidSource
 from backstory.domain.conversation import Message, Part, Role
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, MessageId, PartId, SessionId
-from backstory.domain.memory import Active, Memory, Times, Visibility, forget, supersede
+from backstory.domain.lifecycle import forget, supersede
+from backstory.domain.memory import Active, Memory, Times, Visibility
 from backstory.errors import StoreBusy
 from backstory.ports.backend import Backend
 from backstory.ports.index import Embedded

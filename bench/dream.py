@@ -25,7 +25,7 @@ from backstory.domain.provenance import is_injectable
 from backstory.domain.said_words import said_words
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
-from backstory.services.dreaming import Outcome
+from backstory.services.dreaming_outcome import Outcome
 from bench.dream_labels import PARTS, SECRET, Label, LabelledSession, read_labelled
 from bench.dream_match import falls_for, goes_back_to, says
 from bench.dream_model import TemptedModel

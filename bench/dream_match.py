@@ -12,8 +12,8 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import NamedTuple
 
-from backstory.domain.grounding import denies
 from backstory.domain.ids import MessageId
+from backstory.domain.telling_words import denies
 from backstory.domain.text import analyse, analyse_query
 
 LEAST_SHARE = 0.5

@@ -1,4 +1,8 @@
-"""Fit the gate's logistic models, and judge each on projects it has not seen. Plain ridge regression, Newton steps."""
+"""Fit the gate's logistic models, and judge each on projects it has not seen. Plain ridge regression, Newton steps.
+
+The gate speaks if any memory is sure enough, so it is fitted on the surest of each prompt. Which one that is depends on
+the weights; so they are fitted on the best ones first, and then again on those that the last weights are surest of.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,11 @@ from bench.report import Report, Unavailable, table
 
 Floats = NDArray[np.float64]
 
-WITH_MEANING = ("similarity", "answered", "coverage", "brevity", "excess", "question")
+WITH_MEANING = ("similarity", "answered", "covered", "brevity", "excess", "question")
 BY_WORDS = ("coverage", "rarity")
 RIDGE = 1.0
 STEPS = 30
+ROUNDS = 4
 KEPT = (0.7, 0.8, 0.85, 0.9)
 
 
@@ -71,27 +76,31 @@ def run(options: argparse.Namespace) -> Report:
 def _fit_on(asked: Mapping[str, Sequence[Asked]], *, by_words: bool) -> Fitted:
     """With meaning, the label is whether the prompt has an answer at all. By words alone it is whether the best memory
     is of use, since a prompt whose answer shares no word with it has to stay silent."""
-    best, labels, folds = [], [], []
+    found, labels, folds = [], [], []
     for name, rows in asked.items():
         for row in rows:
             if row.scores and not row.question.history:
-                best.append(row.scores[0])
+                found.append(row.scores[:1] if by_words else row.scores)
                 labels.append(row.found[0] in row.question.grades if by_words else bool(row.question.grades))
                 folds.append(f"{name}/{row.question.project}")
-    return fit_gates(best, labels, folds, by_words=by_words)
+    return fit_gates(found, labels, folds, by_words=by_words)
 
 
-def fit_gates(scores: Sequence[Score], labels: Sequence[bool], folds: Sequence[str], *, by_words: bool) -> Fitted:
-    """Fit on all prompts; judge each fold by a model fitted on the others."""
+def fit_gates(
+    found: Sequence[Sequence[Score]], labels: Sequence[bool], folds: Sequence[str], *, by_words: bool
+) -> Fitted:
+    """Fit on all prompts; judge each fold by a model fitted on the others. ``found`` are the memories that came back
+    for each prompt, best first."""
     names = BY_WORDS if by_words else WITH_MEANING
-    evidence = np.array([_evidence(score, names) for score in scores])
+    evidence = [np.array([_evidence(score, names) for score in scores]) for scores in found]
     truth = np.array(labels, dtype=np.float64)
     fold = np.array(folds)
     odds = np.zeros(len(truth))
     for held_out in sorted(set(folds)):
-        outside = fold != held_out
-        odds[~outside] = _apply(_fit(evidence[outside], truth[outside]), evidence[~outside])
-    weights = _fit(evidence, truth)
+        weights = _fit_surest(evidence, truth, np.flatnonzero(fold != held_out))
+        for place in np.flatnonzero(fold == held_out):
+            odds[place] = _apply(weights, evidence[place]).max()
+    weights = _fit_surest(evidence, truth, np.arange(len(truth)))
     return Fitted(
         weights=dict(zip(("start", *names), weights.round(2).tolist(), strict=True)),
         auc=_auc(odds, truth),
@@ -107,11 +116,21 @@ def _evidence(score: Score, names: Sequence[str]) -> list[float]:
         "answered": score.answered or 0.0,
         "question": float(score.question),
         "coverage": score.coverage,
+        "covered": score.coverage**3,
         "rarity": float(np.log1p(score.rarity)),
         "brevity": brevity,
         "excess": excess,
     }
     return [values[name] for name in names]
+
+
+def _fit_surest(evidence: Sequence[Floats], truth: Floats, places: NDArray[np.intp]) -> Floats:
+    """Start and weights from the prompts at these places, each by the memory that is surest to answer it."""
+    surest = [rows[0] for rows in evidence]
+    for _ in range(ROUNDS):
+        weights = _fit(np.array([surest[place] for place in places]), truth[places])
+        surest = [rows[int(np.argmax(_apply(weights, rows)))] for rows in evidence]
+    return weights
 
 
 def _fit(evidence: Floats, truth: Floats) -> Floats:

@@ -30,8 +30,9 @@ from backstory.domain.scope import Audience
 from backstory.entrypoints.opencode import server as bridge
 from backstory.entrypoints.opencode.sidecar import sidecar_for
 from backstory.services.remember import Draft
-from backstory.testing.opencode import OpenCode, Server
+from backstory.testing.opencode import OpenCode
 from backstory.testing.opencode_binary import OpenCodeMissing
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import Request, ScriptedModel
 from bench.report import Report, Unavailable, spread, table
 from bench.rows import queries, rows

@@ -40,6 +40,8 @@ class KeptPassages:
         return [None if passage is None else passage.vector for passage in await self.read(texts)]
 
     async def read(self, texts: Sequence[str]) -> list[Passage | None]:
+        if len(texts) == 1:  # a query, which has a vector of its own to search with; quick to read anew
+            return await self._embedder.read(texts)
         model = EmbeddingModel(name=await self._exact_name(), dimension=(await self._embedder.model()).dimension)
         digests = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
         found = [self._kept(model, digest) for digest in digests]

@@ -12,7 +12,8 @@ from typing import Any
 from backstory.adapters.clock import UlidSource
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId
-from backstory.domain.memory import Kind, Memory, Times, Visibility, supersede
+from backstory.domain.lifecycle import supersede
+from backstory.domain.memory import Kind, Memory, Times, Visibility
 from backstory.domain.scope import Viewer
 from backstory.ports.backend import Backend
 from bench.report import Unavailable

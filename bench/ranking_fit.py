@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backstory.adapters.embedders.minilm import MiniLmEmbedder
+from backstory.domain.ranking import Score, usual_agreement
 from bench.asking import Asked, ask
 from bench.labelled import ANSWERS, LabelledSet, read_sets
 from bench.report import Report, table
 
 Floats = NDArray[np.float64]
 
-EVIDENCE = ("similarity", "agreement", "coverage", "own_project")
+EVIDENCE = ("similarity", "agreement", "coverage", "names", "length", "own_project")
 STEPS = 400
 RATE = 0.05
 RIDGE = 1e-3
@@ -100,12 +101,7 @@ def _prompt(row: Asked, labelled: LabelledSet) -> Prompt:
     projects = {stored.id: stored.project for stored in labelled.memories}
     grades = np.array([row.question.grades.get(name, 0) for name in row.found])
     own = [float(row.question.project is not None and projects[name] == row.question.project) for name in row.found]
-    evidence = np.array(
-        [
-            (score.similarity or 0.0, score.agreement or 0.0, score.coverage**3 * (0.5 + 0.5 * score.lexical), mine)
-            for score, mine in zip(row.scores, own, strict=True)
-        ]
-    )
+    evidence = np.array([_evidence(score, mine) for score, mine in zip(row.scores, own, strict=True)])
     return Prompt(
         evidence=evidence,
         answers=grades == ANSWERS,
@@ -113,3 +109,10 @@ def _prompt(row: Asked, labelled: LabelledSet) -> Prompt:
         wanted=len(row.question.answers),
         fold=str(row.question.project),
     )
+
+
+def _evidence(score: Score, own_project: float) -> tuple[float, ...]:
+    similarity = score.similarity or 0.0
+    agreed = usual_agreement(similarity) if score.agreement is None else score.agreement  # as in the ranking
+    covered = score.coverage**3 * (0.5 + 0.5 * score.lexical)
+    return (similarity, agreed, covered, score.named, -score.length, own_project)

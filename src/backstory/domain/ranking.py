@@ -17,6 +17,7 @@ from backstory.domain.memory import Conflicted, Memory, Superseded, Visibility
 from backstory.domain.second_model import joined
 from backstory.domain.small_talk import SMALL_TALK
 from backstory.domain.text import QueryTerm, analyse_query
+from backstory.domain.typed_words import AS_TOKENS, Wording
 from backstory.domain.worth import LEAST_USEFULNESS, usefulness
 
 # BM25's usual constants (Robertson and Zaragoza, 2009).
@@ -29,11 +30,11 @@ PRIOR_MEMORIES = 100
 
 
 # Evidence at which the labelled prompts were answered as often as not, and how much more makes it e times as likely.
-EVEN_EVIDENCE = 11.0
-EVIDENCE_STEP = 2.0
+EVEN_EVIDENCE = 12.0
+EVIDENCE_STEP = 2.8
 # Evidence for a memory that holds every word asked, where the words must decide alone: as much as a close meaning
 # gives, so that a memory that has no vector yet does not stand behind one that has.
-WORDS_ALONE = 20.0
+WORDS_ALONE = 25.0
 
 # A memory of so many words agrees as much as it does; a longer one has more chances that one of them is near by luck.
 USUAL_WORDS = 15
@@ -75,9 +76,9 @@ class RankingPolicy:
     """The weights, as data.
 
     The first six say what each kind of evidence adds where a vector took part; only their ratios order memories.
-    Chosen by hand on the 381 labelled prompts of coding sessions, with an eye on the two smaller sets; so no figure on
-    those sets is a held-out one for these weights. A listwise fit of four of them (``python -m bench fit-ranking``)
-    stands beside them in bench/RESULTS.md, with what it ranks on projects it has not seen.
+    Chosen by hand on the 381 labelled prompts of coding sessions, near their listwise fit (``python -m bench
+    fit-ranking``), with an eye on the small set alone and among 10,000 turns; so no figure on those sets is a held-out
+    one for these weights. What the fit ranks on projects it has not seen is in bench/RESULTS.md (docs/adr/0019).
     ``names`` lets a name that is matched whole outweigh a text that is merely about the same; ``length`` takes back
     what a long text agrees by having many words (docs/adr/0010).
     A global memory answers a project's prompt far more rarely than one of its own: ``own_project`` was worth three to
@@ -87,10 +88,10 @@ class RankingPolicy:
     """
 
     similarity: float = 10.0
-    agreement: float = 7.0
+    agreement: float = 9.0
     coverage: float = 1.0
-    names: float = 3.0
-    length: float = 0.6
+    names: float = 4.0
+    length: float = 0.7
     own_project: float = 2.0
     session: float = 0.02
     sessions_at_most: int = 5
@@ -98,7 +99,7 @@ class RankingPolicy:
     half_life: timedelta = timedelta(days=45)
     useful: float = 0.6
     superseded_penalty: float = 1.0
-    doubted_penalty: float = 3.0
+    doubted_penalty: float = 4.5
     conflicted_penalty: float = 0.5
 
     @property
@@ -122,7 +123,8 @@ class Score:
     similarity by a second model on the scale of the first and ``apart`` how far it lies above that of the others it
     found, both None where none took part. ``lexical`` is BM25
     divided by its best possible value and ``coverage`` the share of the query's weight in rare words that the memory
-    holds; both in [0, 1]. ``ties`` is what circumstances added; ``rarity`` and ``asked`` are those of ``WordMatch``.
+    holds; both in [0, 1]. ``ties`` is what circumstances added; ``rarity``, ``asked`` and ``named`` are those of
+    ``WordMatch``, ``length`` is that of ``Meaning``.
     ``question`` tells that the query ends as one. ``undoubted`` is the total that it would have if the memory were
     neither doubted nor disputed.
     """
@@ -135,8 +137,10 @@ class Score:
     matched: tuple[str, ...] = ()
     rarity: float = 0.0
     asked: float = 0.0
+    named: float = 0.0
     agreement: float | None = None
     answered: float | None = None
+    length: float = 0.0
     question: bool = False
     undoubted: float = 0.0
     second: float | None = None
@@ -153,6 +157,11 @@ class Meaning:
     words: int | None = None
     second: float | None = None
     apart: float | None = None
+
+    @property
+    def length(self) -> float:
+        """The logarithm of how many times the usual number of words it has; 0 where the number is not known."""
+        return math.log(max(self.words, FEW_WORDS) / USUAL_WORDS) if self.words else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,8 +291,10 @@ def score_memory(
         matched=words.matched,
         rarity=words.rarity,
         asked=words.asked,
+        named=words.named,
         agreement=None if meaning is None else meaning.agreement,
         answered=None if meaning is None else meaning.answered,
+        length=0.0 if meaning is None else meaning.length,
         question=question,
         second=None if meaning is None else meaning.second,
         apart=None if meaning is None else meaning.apart,
@@ -300,18 +311,17 @@ def match(words: WordMatch, meaning: Meaning | None, policy: RankingPolicy) -> f
     wording = 0.5 + 0.5 * words.lexical
     if meaning is None:
         return WORDS_ALONE * words.coverage * wording
-    agreed = _usual_agreement(meaning.similarity) if meaning.agreement is None else meaning.agreement
-    length = math.log(max(meaning.words, FEW_WORDS) / USUAL_WORDS) if meaning.words else 0.0
+    agreed = usual_agreement(meaning.similarity) if meaning.agreement is None else meaning.agreement
     return (
         policy.similarity * max(joined(meaning.similarity, meaning.second), 0.0)
         + policy.agreement * agreed
         + policy.coverage * words.coverage**3 * wording
         + policy.names * words.named
-        - policy.length * length
+        - policy.length * meaning.length
     )
 
 
-def _usual_agreement(similarity: float) -> float:
+def usual_agreement(similarity: float) -> float:
     """What the words' agreement is on average at a similarity (least squares over the labelled prompts, r = 0.79)."""
     return 0.16 + 0.74 * similarity
 
@@ -329,15 +339,16 @@ def freshness(memory: Memory, *, now: datetime, policy: RankingPolicy) -> float:
     return float(0.5 ** (age / policy.half_life))
 
 
-def explain(score: Score, doubt: Doubt | None = None) -> tuple[str, ...]:
-    """The reasons for a score, for people: strongest kinds of evidence first, then what is to be checked."""
+def explain(score: Score, doubt: Doubt | None = None, wording: Wording = AS_TOKENS) -> tuple[str, ...]:
+    """The reasons for a score, for people: strongest kinds of evidence first, then what is to be checked. ``wording``
+    has the query's words as they were typed."""
     reasons = []
     if score.similarity is not None:
         alike = "" if score.agreement is None else f", word by word {score.agreement:.2f}"
         other = "" if score.second is None else f", by the second model {score.second:.2f}"
         reasons.append(f"meaning {score.similarity:.2f}{alike}{other}")
     if score.matched:
-        reasons.append(f"words {score.coverage:.0%} of the query ({', '.join(score.matched[:6])})")
+        reasons.append(f"words {score.coverage:.0%} of the query ({', '.join(wording.of(score.matched)[:6])})")
     checks = () if doubt is None else (f"check: {doubt.reason}",)
     return (*(reasons or ["newest"]), *checks)
 

@@ -38,7 +38,7 @@ class Fair:
     """What was asked for by name passes when its meaning is not far, it holds some of the query's words, or a second
     model tells it apart from all others (``APART``).
 
-    ``similarity`` is a cosine of all-MiniLM-L6-v2; ``coverage`` a share of the query's weight in rare words.
+    ``similarity`` is one of all-MiniLM-L6-v2; ``coverage`` a share of the query's weight in rare words.
     """
 
     similarity: float
@@ -52,14 +52,16 @@ Threshold = Sure | Fair
 class _Evidence:
     """A logistic model: what each kind of evidence adds to the log-odds that a memory answers.
 
-    ``brevity`` and ``excess`` weigh what ``length_evidence`` gives: a prompt of one or two words asks for little, a
-    pasted file for nothing in particular.
+    ``covered`` weighs the cube of the coverage: half of the words are in some memory by chance, nearly all of them in
+    the one that answers. ``brevity`` and ``excess`` weigh what ``length_evidence`` gives: a prompt of one or two words
+    asks for little, a pasted file for nothing in particular.
     """
 
     start: float
     similarity: float = 0.0
     answered: float = 0.0
     coverage: float = 0.0
+    covered: float = 0.0
     rarity: float = 0.0
     brevity: float = 0.0
     excess: float = 0.0
@@ -69,7 +71,7 @@ class _Evidence:
 ENOUGH_WORDS = 6
 MANY_WORDS = 10
 MOST_WORDS = 40  # longer prompts were too rare to learn from
-MIN_NEARNESS = 0.5  # of similarity and answered together, unless half of the query's rare words are there
+MIN_NEARNESS = 0.46  # of similarity and answered together, unless half of the query's rare words are there
 MIN_SIMILARITY = 0.25  # the same where a model gives no vectors of words
 HALF = 0.5
 MIN_COVERAGE = 0.15  # below it, a few words of a long prompt are here by chance
@@ -79,7 +81,7 @@ MIN_COVERAGE = 0.15  # below it, a few words of a long prompt are here by chance
 # below were picked on the same prompts. The first is for a model that
 # gives vectors of words, the second for one that does not.
 _WORD_BY_WORD = _Evidence(
-    start=-2.2, similarity=4.3, answered=7.9, coverage=2.5, brevity=2.6, excess=-2.6, question=1.7
+    start=-3.0, similarity=5.6, answered=10.1, covered=3.1, brevity=2.6, excess=-3.2, question=1.9
 )
 _WITH_MEANING = _Evidence(start=-0.9, similarity=8.5, coverage=2.3, brevity=3.0, excess=-1.9, question=1.6)
 _BY_WORDS = _Evidence(start=-5.7, coverage=3.3, rarity=5.4)
@@ -91,12 +93,12 @@ _BY_WORDS = _Evidence(start=-5.7, coverage=3.3, rarity=5.4)
 APART = 0.1
 
 UNASKED: dict[Relevance, Threshold] = {
-    Relevance.QUIET: Sure(with_meaning=0.84, by_words=0.5),
+    Relevance.QUIET: Sure(with_meaning=0.82, by_words=0.5),
     Relevance.BALANCED: Sure(with_meaning=0.75, by_words=0.3),
     Relevance.KEEN: Sure(with_meaning=0.62, by_words=0.18),
 }
 # Asked for by name, weaker matches are worth showing, and one word in common is reason enough.
-REQUESTED: Threshold = Fair(similarity=0.25, coverage=0.1)
+REQUESTED: Threshold = Fair(similarity=0.2, coverage=0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,7 @@ def confidence(score: Score) -> float:
         + weights.similarity * (score.similarity or 0.0)
         + weights.answered * (score.answered or 0.0)
         + weights.coverage * score.coverage
+        + weights.covered * score.coverage**3
         + weights.rarity * math.log1p(score.rarity)
         + weights.brevity * brevity
         + weights.excess * excess

@@ -14,7 +14,7 @@ from backstory.domain.ids import ProjectId
 from backstory.domain.memory import Conflicted, Memory, Superseded, Visibility
 from backstory.domain.ranking import EVEN_EVIDENCE, EVIDENCE_STEP, RankingPolicy, Score, freshness
 from backstory.domain.second_model import joined
-from backstory.domain.text import QueryTerm
+from backstory.domain.typed_words import AS_TOKENS, Wording
 from backstory.domain.worth import usefulness
 
 _TOO_SMALL = 0.005  # a part that would be shown as 0.00
@@ -34,19 +34,22 @@ def score_parts(
     memory: Memory,
     score: Score,
     *,
-    terms: Sequence[QueryTerm],
     project: ProjectId | None,
     now: datetime,
     policy: RankingPolicy,
+    wording: Wording = AS_TOKENS,
 ) -> tuple[Part, ...]:
-    """The parts of a score that a memory got for the query ``terms`` asked from ``project``, evidence first.
+    """The parts of a score that a memory got for a query asked from ``project``, evidence first.
 
     Their sum is the evidence behind ``score.total``. Parts that are nothing are left out; there are none for a score of
     0, of a memory that was not compared with anything.
     """
     if score.total == 0.0:
         return ()
-    parts = [*_of_words_and_meaning(score, terms, policy), *_of_circumstances(memory, score, project, now, policy)]
+    parts = [
+        *_of_words_and_meaning(score, policy, wording),
+        *_of_circumstances(memory, score, project, now, policy),
+    ]
     return tuple(part for part in parts if abs(part.value) >= _TOO_SMALL)
 
 
@@ -60,16 +63,15 @@ def _behind(total: float) -> float:
     return EVEN_EVIDENCE + EVIDENCE_STEP * math.log(likely / (1.0 - likely))
 
 
-def _of_words_and_meaning(score: Score, terms: Sequence[QueryTerm], policy: RankingPolicy) -> Iterable[Part]:
+def _of_words_and_meaning(score: Score, policy: RankingPolicy, wording: Wording) -> Iterable[Part]:
     matched = evidence(score) - score.ties
-    held = f"{score.coverage:.0%} of what the query's words tell" + _listed(score.matched)
+    held = f"{score.coverage:.0%} of what the query's words tell" + _listed(wording.of(score.matched))
     if score.similarity is None:
         yield Part(name="words", value=matched, detail=f"{held}; the meaning was not compared")
         return
     similarity = policy.similarity * max(joined(score.similarity, score.second), 0.0)
     coverage = policy.coverage * score.coverage**3 * (0.5 + 0.5 * score.lexical)
-    share = _named(score, terms)
-    names = policy.names * share
+    names = policy.names * score.named
     rest = matched - similarity - coverage - names
     other = "" if score.second is None else f", {score.second:.2f} by the second model; the mean counts"
     yield Part(name="meaning", value=similarity, detail=f"similarity {score.similarity:.2f}{other}")
@@ -79,10 +81,11 @@ def _of_words_and_meaning(score: Score, terms: Sequence[QueryTerm], policy: Rank
         agreement = policy.agreement * score.agreement
         yield Part(name="agreement", value=agreement, detail=f"word by word {score.agreement:.2f}")
     yield Part(name="coverage", value=coverage, detail=held)
-    yield Part(name="names", value=names, detail=f"names are {share:.0%} of the query's words and match whole")
-    if score.agreement is not None:
-        told = "a longer text has more words that are near by chance"
-        yield Part(name="length", value=rest - agreement, detail=told if rest < agreement else "a short text")
+    yield Part(name="names", value=names, detail=f"names are {score.named:.0%} of the query's words and match whole")
+    told = "a longer text has more words that are near by chance"
+    yield Part(
+        name="length", value=-policy.length * score.length, detail=told if score.length > 0.0 else "a short text"
+    )
 
 
 def _of_circumstances(
@@ -95,7 +98,13 @@ def _of_circumstances(
         known.append(Part(name="project", value=policy.own_project, detail="it is this project's own"))
     if sessions:
         used = policy.session * min(sessions, policy.sessions_at_most)
-        known.append(Part(name="sessions", value=used, detail=f"it came up in {sessions} sessions"))
+        known.append(
+            Part(
+                name="sessions",
+                value=used,
+                detail=f"it came up in {sessions} {'session' if sessions == 1 else 'sessions'}",
+            )
+        )
     counters = memory.counters
     if counters.helpful or counters.irrelevant:
         told = f"found useful {counters.helpful} times, irrelevant {counters.irrelevant} times"
@@ -114,13 +123,6 @@ def _against(memory: Memory, score: Score, policy: RankingPolicy) -> Iterable[Pa
         yield Part(name="disputed", value=-policy.conflicted_penalty, detail="another memory says something else")
         taken -= policy.conflicted_penalty
     yield Part(name="doubted", value=-taken, detail="what it names in the repository is to be checked")
-
-
-def _named(score: Score, terms: Sequence[QueryTerm]) -> float:
-    """The share of the query's words that are names and that the memory holds whole."""
-    words = sum(term.weight for term in terms)
-    matched = set(score.matched)
-    return sum(term.weight for term in terms if term.is_name and term.token in matched) / words if words else 0.0
 
 
 def _confirmed(memory: Memory) -> str:

@@ -34,10 +34,14 @@ class WordVectors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A text as a model read it: its vector, and its words' vectors where the model gives them."""
+    """A text as a model read it: its vector, and its words' vectors where the model gives them.
+
+    ``query`` is the vector to look for memories with, of length 1, where that is another than the text's own.
+    """
 
     vector: Vector
     words: WordVectors | None = None
+    query: Vector | None = None
 
 
 class SecondEmbedder(Protocol):

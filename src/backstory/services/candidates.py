@@ -27,6 +27,7 @@ from backstory.domain.ranking import (
 from backstory.domain.second_model import as_first
 from backstory.domain.selection import Selection, selects
 from backstory.domain.text import analyse_query
+from backstory.domain.typed_words import wording_of
 from backstory.errors import ModelError
 from backstory.ports.backend import Backend
 from backstory.ports.index import TextSearch
@@ -112,7 +113,8 @@ class CandidateSearch:
             return
         asked, second = found.asked, found.asked_second
         try:
-            found.similarity, found.beyond = await self._nearest(asked.passage.vector, asked.model, selection, found)
+            vector = asked.passage.query or asked.passage.vector
+            found.similarity, found.beyond = await self._nearest(vector, asked.model, selection, found)
         except ModelError as error:
             found.skipped.append(Skipped(part="meaning", reason=str(error)))
             return
@@ -166,6 +168,7 @@ class CandidateSearch:
         memories = await self._backend.memories.get(ids)
         doubts = await self._backend.doubts.doubts(ids)
         question = query.text.rstrip().endswith(("?", "？"))
+        wording = wording_of(query.text)
         results = []
         for candidate in candidates:
             memory = memories.get(candidate.id)
@@ -182,7 +185,7 @@ class CandidateSearch:
                 now=selection.now,
                 policy=self._policy,
             )
-            results.append(Result(memory=memory, score=score, reasons=explain(score, doubt), doubt=doubt))
+            results.append(Result(memory=memory, score=score, reasons=explain(score, doubt, wording), doubt=doubt))
         return results
 
     async def _compare_words(self, found: Found, candidates: list[_Candidate]) -> list[_Candidate]:

@@ -114,11 +114,11 @@ class Recall:
     def parts(self, results: Sequence[Result], query: Query) -> list[tuple[Part, ...]]:
         """What each kind of evidence and each circumstance added to the scores of results of this query, in order."""
         from backstory.domain.score_parts import score_parts
-        from backstory.domain.text import analyse_query
+        from backstory.domain.typed_words import wording_of
 
         apart = partial(
             score_parts,
-            terms=analyse_query(query.text[:MAX_QUERY_CHARS].strip()),
+            wording=wording_of(query.text),
             project=query.viewer.project,
             now=self._clock.now(),
             policy=self._policy,

@@ -40,7 +40,7 @@ def scored(memory: Memory, meaning: Meaning | None, doubt: Doubt | None = None) 
 
 def parts_of(memory: Memory, meaning: Meaning | None, doubt: Doubt | None = None) -> dict[str, float]:
     score = scored(memory, meaning, doubt)
-    parts = score_parts(memory, score, terms=analyse_query(PROMPT), project=ORCHARD, now=START, policy=POLICY)
+    parts = score_parts(memory, score, project=ORCHARD, now=START, policy=POLICY)
     assert sum(part.value for part in parts) == pytest.approx(evidence(score), abs=0.03)
     assert POLICY.as_score(evidence(score)) == pytest.approx(score.total)
     return {part.name: round(part.value, 4) for part in parts}
@@ -50,15 +50,15 @@ def test_with_word_vectors_every_kind_of_evidence_is_told() -> None:
     parts = parts_of(MEMORY, NEAR)
     assert set(parts) == {"meaning", "agreement", "coverage", "names", "length", "freshness", "project", "sessions"}
     assert parts["meaning"] == 6.2
-    assert parts["agreement"] == 4.9
+    assert parts["agreement"] == pytest.approx(POLICY.agreement * 0.7)
     assert parts["names"] > 0
-    assert parts["length"] == pytest.approx(-0.6 * 0.9808, abs=1e-3)  # ln(40 / 15)
+    assert parts["length"] == pytest.approx(-POLICY.length * 0.9808, abs=1e-3)  # ln(40 / 15)
     assert (parts["project"], parts["sessions"], parts["freshness"]) == (2.0, 0.04, 0.1)
 
 
 def test_without_them_the_agreement_is_what_ranking_assumes() -> None:
     parts = parts_of(MEMORY, Meaning(similarity=0.62))
-    assert parts["agreement"] == pytest.approx(7 * (0.16 + 0.74 * 0.62), abs=1e-3)
+    assert parts["agreement"] == pytest.approx(POLICY.agreement * (0.16 + 0.74 * 0.62), abs=1e-3)
     assert "length" not in parts
 
 
@@ -87,7 +87,7 @@ def test_feedback_conflict_and_doubt_are_told_apart() -> None:
 
 def test_what_ranking_adds_beyond_the_known_circumstances_is_not_hidden() -> None:
     score = replace(scored(MEMORY, NEAR), ties=5.0)
-    parts = score_parts(MEMORY, score, terms=analyse_query(PROMPT), project=ORCHARD, now=START, policy=POLICY)
+    parts = score_parts(MEMORY, score, project=ORCHARD, now=START, policy=POLICY)
     assert {part.name: part.value for part in parts}["other circumstances"] == pytest.approx(5.0 - 2.14)
 
 

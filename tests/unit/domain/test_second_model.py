@@ -19,7 +19,7 @@ def scored(first: float, second: float | None, apart: float | None = None) -> Sc
 
 
 def test_the_usual_cosine_of_the_second_model_says_nothing() -> None:
-    assert as_first(0.784) == pytest.approx(0.0)
+    assert as_first(0.795) == pytest.approx(0.0)
     assert as_first(0.9) > 0.4
     assert as_first(0.7) < 0.0
 
@@ -31,7 +31,7 @@ def test_two_similarities_count_by_their_mean_and_one_by_itself() -> None:
 
 def test_without_a_second_model_nothing_changes() -> None:
     alone = Meaning(similarity=0.3, agreement=0.4, answered=0.4, words=15)
-    assert match(NO_WORDS, alone, POLICY) == pytest.approx(10.0 * 0.3 + 7.0 * 0.4)
+    assert match(NO_WORDS, alone, POLICY) == pytest.approx(10.0 * 0.3 + POLICY.agreement * 0.4)
     score = scored(0.3, None)
     assert score.second is None
     assert explain(score) == ("meaning 0.30, word by word 0.40",)
@@ -49,7 +49,7 @@ def test_what_both_find_contrary_counts_nothing_rather_than_against_a_memory() -
 def test_the_reasons_and_the_parts_tell_of_the_second_model() -> None:
     score = scored(0.3, 0.5)
     assert "by the second model 0.50" in explain(score)[0]
-    parts = score_parts(sample_memory(), score, terms=(), project=None, now=START, policy=POLICY)
+    parts = score_parts(sample_memory(), score, project=None, now=START, policy=POLICY)
     meaning = next(part for part in parts if part.name == "meaning")
     assert meaning.value == pytest.approx(4.0)
     assert "0.50 by the second model" in meaning.detail

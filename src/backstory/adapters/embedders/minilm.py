@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,6 +42,10 @@ _VOCABULARY = Path(__file__).with_name("vocabulary") / "vocab.txt"
 _PROJECTION = Path(__file__).with_name("vocabulary") / "word_projection.npy"
 """384 x 128 float16: the first principal directions of word vectors, by ``bench/fit_projection.py``. 96 dimensions lose
 3 points of R@5 on the labelled prompts, 64 lose 5, 192 gain nothing that is certain."""
+
+_COMMON = Path(__file__).with_name("vocabulary") / "common_vector.npy"
+"""384 float32: what texts about software have in common, by ``bench/fit_projection.py``. A query is looked for without
+it, so that what is near to it is not what is near to everything (docs/adr/0019)."""
 
 
 def availability() -> str | None:
@@ -121,10 +125,13 @@ class _Encoded:
 class _Loaded:
     """The session and the tokenizer. onnxruntime allows ``run`` from several threads at once."""
 
-    def __init__(self, session: Any, tokenizer: WordPiece, projection: NDArray[np.float32]) -> None:
+    def __init__(
+        self, session: Any, tokenizer: WordPiece, *, projection: NDArray[np.float32], common: NDArray[np.float32]
+    ) -> None:
         self._session = session  # Any: onnxruntime ships no types
         self._tokenizer = tokenizer
         self._projection = projection
+        self._common = common
 
     def encode(self, texts: dict[int, str]) -> dict[int, _Encoded]:
         encoded = {
@@ -149,9 +156,19 @@ class _Loaded:
         ]
 
     def read_one(self, text: str) -> Passage | None:
-        """The passage of one text; None if there is no word in it."""
+        """The passage of one text, with the vector to look for it; None if there is no word in it."""
         encoded = self.encode({0: text})
-        return self.read([encoded[0]])[0] if encoded else None
+        if not encoded:
+            return None
+        passage = self.read([encoded[0]])[0]
+        return replace(passage, query=self._as_query(passage.vector))
+
+    def _as_query(self, vector: Vector) -> Vector:
+        import numpy as np
+
+        rest = np.asarray(vector, dtype=np.float32) - self._common
+        unit: list[float] = (rest / np.linalg.norm(rest)).tolist()
+        return unit
 
     def pieces(self, text: _Encoded) -> NDArray[np.float32]:
         """A row for each word piece of one text."""
@@ -217,8 +234,8 @@ def _load(cache_dir: Path | None, *, quick_start: bool) -> _Loaded:
     tokenizer = WordPiece(parse_vocabulary(_VOCABULARY.read_text(encoding="utf-8")))
     import numpy as np
 
-    projection = np.load(_PROJECTION).astype(np.float32)
-    return _Loaded(_open_session(path, quick_start=quick_start), tokenizer, projection)
+    session = _open_session(path, quick_start=quick_start)
+    return _Loaded(session, tokenizer, projection=np.load(_PROJECTION).astype(np.float32), common=np.load(_COMMON))
 
 
 def _open_session(path: Path, *, quick_start: bool) -> Any:
