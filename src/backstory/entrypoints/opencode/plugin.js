@@ -20,7 +20,7 @@ const DEADLINES_MS = {
   session: 200, // OpenCode's own answer to "what is this session?"
   title: 250, // its request for a session's title to have begun
   start: 2500, // a child that has not said a word yet is given so long from its start: only a process's first prompt waits
-  grace: 1000, // from end of input to kill
+  grace: 1000, // from the end of a child's input until it is killed or, where the host ends, no longer waited for
   silence: 30_000, // a child that says nothing for so long, and lets three requests pass, is replaced
 }
 const BACKOFF_MS = [1000, 5000, 30_000] // before the first, second, every later restart
@@ -150,11 +150,12 @@ function ended(child, why) {
   if (child) finish(child)
 }
 
-// End of input first, so that Python can close its store; then the hard way.
-function finish(child) {
+// End of input first, so that Python can close its store; then the hard way. Where the host itself ends, a slow child is
+// left to itself: nothing else waits for it, and what the user asked it to keep may not have reached the store yet.
+function finish(child, { kill = true } = {}) {
   return new Promise((resolve) => {
     if (!child.pid || child.exitCode !== null || child.signalCode !== null) return resolve()
-    const timer = setTimeout(() => (child.kill("SIGKILL"), resolve()), deadline("grace"))
+    const timer = setTimeout(() => (kill && child.kill("SIGKILL"), resolve()), deadline("grace"))
     child.once("exit", () => (clearTimeout(timer), resolve()))
     try {
       child.stdin.end()
@@ -290,7 +291,7 @@ async function close(instance) {
   shared.deaths = shared.retryAt = 0
   shared.refused = false
   for (const settle of [...shared.waiting.values()]) settle()
-  if (child) await finish(child)
+  if (child) await finish(child, { kill: false })
 }
 
 const isText = (value) => typeof value === "string"

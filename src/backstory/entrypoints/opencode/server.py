@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 THREAD_SWITCH_S = 0.0005
-DRAIN_WITHIN_S = 0.7  # after the end of input; the plugin kills 1 s after it
+DRAIN_WITHIN_S = 20.0  # after the end of input: for a start or a store so slow that prompts are still waiting to be kept
 GIVE_WAY_WITHIN_S = 2.0  # how long an event waits for requests, so that none of them can hold up all events
 
 
@@ -185,6 +185,6 @@ def serve_stdio(app: App) -> NoReturn:
     except Exception:
         log.exception("event=bridge_broke")
     finally:
-        # at once: an ordinary exit waits up to 2 s for the thread that loads the model, and the plugin kills after 1 s
+        # at once: an ordinary exit waits up to 2 s for the thread that loads the model, and the host waits for 1 s
         logging.shutdown()
         os._exit(code)
