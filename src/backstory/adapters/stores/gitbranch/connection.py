@@ -18,7 +18,7 @@ from backstory.adapters.stores.gitbranch import index, local, own_words
 from backstory.adapters.stores.gitbranch.git import Git, in_our_words
 from backstory.adapters.stores.gitbranch.publishing import publish
 from backstory.adapters.stores.gitbranch.reader import Reader
-from backstory.adapters.stores.gitbranch.reference import Moved, Reference
+from backstory.adapters.stores.gitbranch.reference import Moved, Reference, stands
 from backstory.adapters.stores.gitbranch.replay import replay
 from backstory.adapters.stores.gitbranch.sync import ATTEMPTS, Joined, Remote, find_remote, gave_up, join, pause
 from backstory.adapters.stores.gitbranch.tree import PROJECTS, derived_id
@@ -72,7 +72,7 @@ class GitConnection(Connection):
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         def work(raw: sqlite3.Connection) -> T:
-            if self._stale(raw):
+            if self._stale(raw) or not self.reference.is_settled(index.known_tip(raw, self.reference.name)):
                 raise _Behind
             return fn(raw)
 
@@ -175,7 +175,7 @@ class GitConnection(Connection):
         problems: list[str] = []
         self._leave_erased(raw)
         tip = index.known_tip(raw, self.reference.name)
-        if tip is not None and self.reader.read(f"{tip}^{{tree}}") is None and self.reference.names(tip):
+        if tip is not None and not self.reference.is_whole(tip) and self.reference.names(tip):
             self.reference.write_again(index.streams(raw, self.reference.name))
         for reference, tip in self._stale(raw):
             if tip is None:
@@ -216,13 +216,11 @@ class GitConnection(Connection):
         tip = self.reference.tip()
         if tip is None:
             return None
-        listed = (
-            self.git.run("ls-tree", "--name-only", "--full-tree", tip, PROJECTS).decode("ascii", "replace").splitlines()
-        )
-        ids = sorted(name.removeprefix(PROJECTS).removesuffix(".json") for name in listed)
+        listed = self.git.look("ls-tree", "--name-only", "--full-tree", tip, PROJECTS).decode("ascii", "replace")
+        ids = sorted(name.removeprefix(PROJECTS).removesuffix(".json") for name in listed.splitlines())
         if known := next((name for name in ids if is_ulid(name)), None):
             return ProjectId(known)
-        root = self.git.run("rev-list", "--max-parents=0", tip).decode("ascii").split()[-1]
+        root = self.git.look("rev-list", "--max-parents=0", tip).decode("ascii").split()[-1]
         return ProjectId(derived_id(datetime.fromtimestamp(0, UTC), "project", root))
 
     def _let_go(self, raw: sqlite3.Connection, reference: Reference) -> None:
@@ -242,8 +240,15 @@ class GitConnection(Connection):
         index.set_tip(raw, reference.name, None)
 
     def _stale(self, raw: sqlite3.Connection) -> list[tuple[Reference, str | None]]:
-        tips = [(reference, reference.tip()) for reference in self.references]
-        return [(reference, tip) for reference, tip in tips if tip != index.known_tip(raw, reference.name)]
+        behind = []
+        for reference in self.references:
+            tip, known = reference.tip(), index.known_tip(raw, reference.name)
+            if tip is None and known is not None and stands(self.git, reference.name):
+                self.reader.close()  # the ref is there, so git only missed its commit
+                tip = reference.tip()
+            if tip != known:
+                behind.append((reference, tip))
+        return behind
 
 
 def _both(before: Synchronised, now: Synchronised) -> Synchronised:

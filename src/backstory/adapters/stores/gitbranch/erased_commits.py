@@ -72,7 +72,7 @@ def brings_back(raw: sqlite3.Connection, reference: Reference, commit: str) -> b
     if not has_erased(raw):
         return False
     known = set(old_commits(raw, reference.name))
-    if known and not known.isdisjoint(reference.git.run("rev-list", commit).decode("ascii").split()):
+    if known and not known.isdisjoint(reference.git.look("rev-list", commit).decode("ascii").split()):
         return True
     erased = {name for (text,) in raw.execute("SELECT memories FROM erasures") for name in json.loads(text)}
     tip = index.known_tip(raw, reference.name)

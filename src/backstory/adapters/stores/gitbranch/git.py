@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,12 @@ _SETTINGS = (
     "maintenance.auto=false",
     "advice.detachedHead=false",
 )
+# What git says where packs were replaced under it more often than it looks for them.
+_VANISHED = re.compile(
+    "unable to|could not|cannot be|missing|bad (object|tree|revision)|not a (tree|valid)|unknown revision|failed to",
+    re.IGNORECASE,
+)
+_PAUSES_S = (0.0, 0.05, 0.2)
 _IDENT = re.compile(r"^(.*?) ?<(.*)> \d+ [+-]\d{4}$")
 
 
@@ -89,6 +96,18 @@ class Git:
         if done.returncode != 0:
             raise self._failure(arguments[0], done.stderr, done.returncode)
         return done.stdout
+
+    def look(self, *arguments: str) -> bytes:
+        """``run`` for what only reads objects: asked again where git misses one, since a collection of garbage may have
+        put it elsewhere in that moment."""
+        for pause_s in _PAUSES_S:
+            try:
+                return self.run(*arguments)
+            except GitFailed as error:
+                if error.exit_code == 1 or not _VANISHED.search(error.stderr):
+                    raise
+            time.sleep(pause_s)
+        return self.run(*arguments)
 
     def line(self, *arguments: str) -> str:
         """The first line that git printed."""

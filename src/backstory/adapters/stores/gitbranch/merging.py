@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from backstory.adapters.stores.gitbranch.git import FALLBACK_EMAIL, FALLBACK_NAME
+from backstory.adapters.stores.gitbranch.merge_sides import Head, Side, read_changes, read_side
 from backstory.adapters.stores.gitbranch.publishing import UNSHARED, appended, replaced
 from backstory.adapters.stores.gitbranch.reference import Commit, File, Reference
 from backstory.adapters.stores.gitbranch.tree import (
@@ -25,12 +26,11 @@ from backstory.adapters.stores.gitbranch.tree import (
     placed,
     text_of,
 )
-from backstory.codecs.change import decode_change, encode_change
+from backstory.codecs.change import encode_change
 from backstory.codecs.logfmt import parse_line, parse_lines, render_lines
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Counters, Deleted, Memory, stricter
-from backstory.errors import InputError
 from backstory.ports.synchronisation import Disagreement, Renumbered
 
 _NEWER = "changed in two clones; the newer change stands"
@@ -40,26 +40,6 @@ _RATED = "called useful or irrelevant in two clones; both count"
 _NUMBER = "two clones had given its number to two memories"
 _MOST_RATINGS = (1 << 63) - 1  # whatever is written on a ref: the local file holds no larger number
 _AFTER = timedelta(microseconds=1)  # so that a merge is newer than what it merges
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Head:
-    """The newest image of a memory on one side, and the change that made it."""
-
-    image: Memory
-    at: datetime
-    change: ChangeId
-
-
-@dataclass(slots=True)
-class Side:
-    """What one history has that the other has not."""
-
-    files: dict[str, File]
-    changes: list[Change] = field(default_factory=list)
-    heads: dict[MemoryId, _Head] = field(default_factory=dict)
-    starts: dict[MemoryId, Edit] = field(default_factory=dict)
-    added: dict[MemoryId, tuple[datetime, str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +56,9 @@ class Merge:
 
 def merge(reference: Reference, ours: str, theirs: str, base: str | None, *, highest: int) -> Merge:
     """Join two commits, neither of which contains the other. ``highest`` is the highest number on our side."""
-    one, other = _side(reference, base, ours), _side(reference, base, theirs)
+    one, other = read_side(reference, base, ours), read_side(reference, base, theirs)
     for side, rest in ((one, other), (other, one)):
-        _read_changes(reference, side, rest)
+        read_changes(reference, side, rest)
     highest = max([highest, *(n for side in (one, other) for _, _, n in side.added.values())])
     decided, disagreements, renumbered = _decide(one, other, highest)
     contents = _Contents(reference, base, one, other)
@@ -111,38 +91,6 @@ def changes_between(reference: Reference, old: str | None, new: str) -> int:
 
 def _changes_among(files: Iterable[File]) -> int:
     return sum(file.path.startswith(CHANGES) for file in files)
-
-
-def _side(reference: Reference, base: str | None, tip: str) -> Side:
-    return Side(files={file.path: file for file in reference.files_between(base, tip)})
-
-
-def _read_changes(reference: Reference, side: Side, rest: Side) -> None:
-    names = [
-        file.new
-        for path, file in side.files.items()
-        if path.startswith(CHANGES) and file.new is not None and path not in rest.files
-    ]
-    for data in reference.contents(names):
-        try:
-            change = decode_change(data.decode("utf-8", "replace"))
-        except InputError:
-            continue  # it travels as it is; whoever reads it will say so
-        side.changes.append(change)
-        for edit in change.edits:
-            _note(side, change, edit)
-
-
-def _note(side: Side, change: Change, edit: Edit) -> None:
-    memory_id = edit.after.id
-    if edit.before is None and memory_id not in side.added:
-        side.added[memory_id] = (change.at, change.id, edit.after.n)
-    start = side.starts.get(memory_id)
-    if start is None or edit.after.revision < start.after.revision:
-        side.starts[memory_id] = edit
-    head = side.heads.get(memory_id)
-    if head is None or (head.image.revision, head.at, head.change) < (edit.after.revision, change.at, change.id):
-        side.heads[memory_id] = _Head(image=edit.after, at=change.at, change=change.id)
 
 
 def _decide(one: Side, other: Side, highest: int) -> tuple[list[Change], list[Disagreement], list[Renumbered]]:
@@ -260,7 +208,7 @@ class _Contents:
             else:
                 self._files[path] = self._both(path, one, other, needed)
 
-    def settle(self, change: Change, heads: Sequence[_Head]) -> None:
+    def settle(self, change: Change, heads: Sequence[Head]) -> None:
         """Write down a decision, and leave just the line it leads to."""
         self._files[change_path(change)] = encode_change(change).encode()
         wanted = placed(change.edits[0].after)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from backstory.adapters.stores.gitbranch import index
 from backstory.adapters.stores.gitbranch.publishing import UNSHARED
 from backstory.adapters.stores.gitbranch.tree import derived_id, is_shared
-from backstory.adapters.stores.sqlite.memories import commit_change
+from backstory.adapters.stores.sqlite.commits import commit_change
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Active, Deleted, Memory, Sensitivity

@@ -32,6 +32,7 @@ class Reader:
         self._git = git
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
+        self._packed_refs: tuple[int, ...] | None = None  # as they were when the process started
 
     def read(self, name: str) -> Object | None:
         """The object that a name such as ``refs/memory/agent^{commit}`` or ``COMMIT:path`` means; None without one."""
@@ -40,7 +41,19 @@ class Reader:
     def read_all(self, names: Sequence[str]) -> list[Object | None]:
         """The objects of many names, in order. Raises StoreDamaged where git goes on failing in the midst of one.
 
-        Git's process ends when it is killed, and when a collection of garbage takes away the pack that it is reading
+        An object that git does not find is looked for once more, by a new process: who replaces packs twice in a moment
+        makes git miss what is there. A ref that is not there is believed at once.
+        """
+        found = self._read_all(names)
+        lost = [at for at, name in enumerate(names) if found[at] is None and not name.startswith("refs/")]
+        if lost:
+            self.close()
+            for at, item in zip(lost, self._read_all([names[at] for at in lost]), strict=True):
+                found[at] = item
+        return found
+
+    def _read_all(self, names: Sequence[str]) -> list[Object | None]:
+        """Git's process ends when it is killed, and when a collection of garbage takes away the pack that it is reading
         from. A new process knows the packs that are there now, so it is asked again, each time after a longer pause.
         """
         for pause_s in _PAUSES_S:
@@ -100,11 +113,17 @@ class Reader:
         return Object(name=words[0], type=words[1], data=data[:-1])
 
     def _running(self) -> subprocess.Popen[bytes]:
+        """The process, a new one where the packed refs are not those it started with: git looks at the second, not at
+        the moment within it, so that it may take refs that were packed again and again for those it has read."""
         import os
 
+        packed_refs = self._look_at_packed_refs()
         if self._process is not None and self._owner == os.getpid():
-            return self._process
+            if packed_refs == self._packed_refs:
+                return self._process
+            self.close()
         self._process, self._owner = None, os.getpid()  # a forked child shares no process with its parent
+        self._packed_refs = packed_refs
         command = self._git.command("cat-file", "--batch")
         try:
             self._process = subprocess.Popen(
@@ -113,6 +132,14 @@ class Reader:
         except OSError as error:
             raise StoreUnavailable("git is not installed, or not on the PATH") from error
         return self._process
+
+    def _look_at_packed_refs(self) -> tuple[int, ...]:
+        """What tells one state of that file from another; empty without one."""
+        try:
+            seen = (self._git.common_dir / "packed-refs").stat()
+        except OSError:
+            return ()
+        return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
     def _why(self) -> StoreUnavailable:
         self.close()

@@ -21,7 +21,12 @@ _ROOT_WHO = f"{FALLBACK_NAME} <{FALLBACK_EMAIL}> 0 +0000"
 _ROOT_MESSAGE = "init memory store\n\n3015496\n"
 _REPAIRS = 5
 _LOST = ("not updating", "does not contain", "cannot lock ref", "missing commits", "unable to resolve ref")
-_PAUSES_S = (0.01, 0.05, 0.1, 0.2, 0.4, 0.8)
+# What git says where files that it was writing, or had just written, were taken away.
+_SWEPT = re.compile("No such file|File exists|unable to|cannot store|missing|nonexistent object|bad object|not a valid")
+_PAUSES_S = (0.01, 0.05, 0.1, 0.2, 0.4, 0.8, 0.8, 0.8)
+# Who prunes has decided what to remove some time before it does: what was written meanwhile may yet go. That long, what
+# was found just after it was written is looked for again.
+_UNSURE_S = 2.0
 
 
 class Moved(Exception):
@@ -66,6 +71,7 @@ class Reference:
         self.git = git
         self.reader = reader
         self.name = name
+        self._written: tuple[str, list[str], float] | None = None  # the last commit, its objects, and when
 
     @property
     def namespace(self) -> str:
@@ -88,12 +94,12 @@ class Reference:
         """Every file that differs, in the order of their paths; without ``old`` every file of ``new``."""
         if old is None:
             return self._files(new)
-        raw = self.git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
+        raw = self.git.look("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
         fields = raw.decode("utf-8", "surrogateescape").split("\0")
         return [_difference(head, path) for head, path in zip(fields[::2], fields[1::2], strict=False) if head]
 
     def _files(self, commit: str) -> list[File]:
-        raw = self.git.run("ls-tree", "-r", "-z", "--full-tree", commit).decode("utf-8", "surrogateescape")
+        raw = self.git.look("ls-tree", "-r", "-z", "--full-tree", commit).decode("utf-8", "surrogateescape")
         entries = (entry.partition("\t") for entry in raw.split("\0") if entry)
         return [
             File(path=path, old=None, new=head.split()[2]) for head, _, path in entries if head.split()[1] == "blob"
@@ -124,38 +130,65 @@ class Reference:
 
         Raises Moved when the ref is not what the commit's first parent says any more. ``at`` is its time, in seconds
         since 1970. Git writes the objects and moves the ref in one process. A concurrent ``git gc --prune=now`` removes
-        what it had not yet seen in use, so the objects are looked for afterwards, and written again.
+        what it had not yet seen in use, except packs; so the objects are looked for afterwards, and written again, in a
+        pack where the collection goes on.
         """
         stream = self._stream(commit, int(time.time()) if at is None else at)
-        written = self._persistently(stream, packed=self._is_being_collected())
+        written, packed = self._persistently(stream, packed=self._is_being_collected())
         names = [
             f"{written}^{{tree}}",
             *(f"{written}:{path}" for path, data in commit.files.items() if data is not None),
         ]
         for _ in range(_REPAIRS):
-            if all(found is not None for found in self.reader.read_all(names)):
-                return Written(commit=written, stream=stream)
-            self._persistently(stream, packed=True)
+            if (packed or not self._is_being_collected()) and self._has(names):
+                break
+            _, packed = self._persistently(stream, packed=True)
+        if self._has(names):
+            self._written = (written, names, time.monotonic())
+            return Written(commit=written, stream=stream)
         raise StoreDamaged(f"objects of {self.name} vanish as soon as they are written; is `git gc` running in a loop?")
+
+    def is_whole(self, tip: str) -> bool:
+        """Whether the tree of the tip is there; where it was written here lately, its files too."""
+        return self.is_settled(tip) and self._has([f"{tip}^{{tree}}"])
+
+    def is_settled(self, tip: str | None) -> bool:
+        """Whether what was written here lately is there, if the ref still stands on it. Costs nothing a while after."""
+        if self._written is None or self._written[0] != tip:
+            self._written = None
+            return True
+        _, names, at = self._written
+        is_over = time.monotonic() - at > _UNSURE_S
+        is_there = self._has(names)
+        if is_over and is_there:
+            self._written = None
+        return is_there
+
+    def _has(self, names: Sequence[str]) -> bool:
+        return all(found is not None for found in self.reader.read_all(names))
 
     def write_again(self, streams: Sequence[bytes]) -> None:
         """Write the objects of earlier commits anew, oldest first, where they were removed. The ref stays."""
+        self._written = None
         for stream in streams:
             with contextlib.suppress(Moved, GitFailed):
                 self._persistently(stream, packed=True)
 
-    def _persistently(self, stream: bytes, *, packed: bool) -> str:
-        """Collecting garbage also removes files that are being written; git gives up then, and the ref stays."""
+    def _persistently(self, stream: bytes, *, packed: bool) -> tuple[str, bool]:
+        """The commit that was made, and whether in a pack.
+
+        Collecting garbage also removes files that are being written; git gives up then, and the ref stays.
+        """
         for pause_s in _PAUSES_S:
             try:
-                return self._import(stream, packed=packed)
+                return self._import(stream, packed=packed), packed
             except GitFailed as error:
                 self._clear_away(error)
-                if not re.search("No such file|File exists|unable to|cannot store|missing", error.stderr):
+                if not _SWEPT.search(error.stderr):
                     raise
             packed = not packed
             time.sleep(pause_s)
-        return self._import(stream, packed=packed)
+        return self._import(stream, packed=packed), packed
 
     def _clear_away(self, error: GitFailed) -> None:
         """Where git gives up, it leaves a report and a mark on a pack, which nobody else would ever remove."""
@@ -163,8 +196,9 @@ class Reference:
             (self.git.common_dir / report.rpartition("/")[2]).unlink(missing_ok=True)
         for name in re.findall(r"pack-[0-9a-f]{40,64}", error.stderr):
             pack = self.git.common_dir / "objects" / "pack" / name
-            if not pack.with_suffix(".pack").exists():
-                pack.with_suffix(".keep").unlink(missing_ok=True)
+            if not pack.with_suffix(".idx").exists():  # without it the pack is nothing to git
+                for suffix in (".pack", ".keep"):
+                    pack.with_suffix(suffix).unlink(missing_ok=True)
 
     def _import(self, stream: bytes, *, packed: bool) -> str:
         """A pack is kept by its own lock until the ref names it; loose objects are kinder to the repository, since each

@@ -83,7 +83,7 @@ class _Replay:
         tree = self._reference.reader.read(f"{self._reading.tip}:{PROJECTS.rstrip('/')}")
         if tree is None:
             return set()
-        listed = self._reference.git.run("ls-tree", "--name-only", "--full-tree", self._reading.tip, PROJECTS).decode(
+        listed = self._reference.git.look("ls-tree", "--name-only", "--full-tree", self._reading.tip, PROJECTS).decode(
             "ascii", "replace"
         )
         names = (name.removeprefix(PROJECTS).removesuffix(".json") for name in listed.splitlines())

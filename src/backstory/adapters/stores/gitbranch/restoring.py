@@ -39,7 +39,7 @@ Files = Mapping[str, bytes | None]
 
 
 def adapting(reference: Reference, alias: str) -> Callable[[Path], Callable[[], None]]:
-    """What a restore does besides replacing the file: see ``sqlite.copies.restore``.
+    """What a restore does besides replacing the file: see ``sqlite.restoring.restore``.
 
     A backup of this repository brings the files back that stood on the ref then. Any other one, of another repository
     or of another kind of store, is written down anew: its shared memories, and all that the history says of them. A

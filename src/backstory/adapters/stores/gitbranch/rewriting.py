@@ -50,7 +50,7 @@ class Rewriting:
 def rewritten(reference: Reference, tip: str, transform: Transform, message: Callable[[str], str]) -> Rewriting:
     """What becomes of the history that ends in ``tip``. Reads every commit and every version of every file once."""
     work = _Work(reference, transform, message, Rewriting(tip=tip))
-    listed = reference.git.run("rev-list", "--topo-order", "--reverse", tip).decode("ascii").split()
+    listed = reference.git.look("rev-list", "--topo-order", "--reverse", tip).decode("ascii").split()
     for start in range(0, len(listed), _BATCH):
         for name, found in zip(listed[start:], reference.reader.read_all(listed[start : start + _BATCH]), strict=False):
             work.commit(name, found)

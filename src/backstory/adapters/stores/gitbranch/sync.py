@@ -143,7 +143,7 @@ def gave_up(remote: Remote) -> StoreUnavailable:
 
 def _contains(reference: Reference, newer: str, older: str) -> bool:
     try:
-        reference.git.run("merge-base", "--is-ancestor", older, newer)
+        reference.git.look("merge-base", "--is-ancestor", older, newer)
     except GitFailed as error:
         if error.exit_code != 1:
             raise
@@ -153,7 +153,7 @@ def _contains(reference: Reference, newer: str, older: str) -> bool:
 
 def _base(reference: Reference, ours: str, theirs: str) -> str | None:
     try:
-        return sorted(reference.git.run("merge-base", "--all", ours, theirs).decode("ascii").split())[0]
+        return sorted(reference.git.look("merge-base", "--all", ours, theirs).decode("ascii").split())[0]
     except GitFailed as error:
         if error.exit_code != 1:
             raise

@@ -92,8 +92,8 @@ class GitUpkeep:
         """As the port says. The memories come back as one new commit on the ref, which every clone follows; memories
         that were added since are gone from the store, not from the ref's past."""
         from backstory.adapters.stores.gitbranch.restoring import adapting
-        from backstory.adapters.stores.sqlite.copies import restore
         from backstory.adapters.stores.sqlite.opening import open_to_look
+        from backstory.adapters.stores.sqlite.restoring import restore
         from backstory.adapters.stores.sqlite.store import _prepare
 
         connection = self._connection

@@ -80,7 +80,13 @@ def _verify_objects(reference: Reference, tip: str | None, *, full: bool) -> lis
 
 
 def _complaints(git: Git, *arguments: str) -> list[str]:
-    """What git complains about, each thing once; it does not always fail when it does."""
+    """What git complains about, each thing once, also when it is asked again: a collection of garbage hides objects for
+    a moment."""
+    return _said(git, *arguments) and _said(git, *arguments)
+
+
+def _said(git: Git, *arguments: str) -> list[str]:
+    """What git complains about; it does not always fail when it does."""
     command = git.command(*arguments, settings=["core.commitGraph=false"])  # which would spare git a look at commits
     try:
         done = subprocess.run(
