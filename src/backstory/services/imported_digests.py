@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from backstory.domain.admission import admit_evidence
 from backstory.domain.digest import DigestState, DigestUpdate, Piece, SessionDigest, Strategy
-from backstory.domain.interchange import UNVOUCHED, ForeignDigest
+from backstory.domain.interchange import UNVOUCHED, ForeignDigest, is_unvouched
 from backstory.errors import InputError
 from backstory.ports.digests import DigestStore
 from backstory.services.import_report import Counts, ImportReport
@@ -37,7 +37,8 @@ class DigestImport:
         session = record.digest.state.session
         if not await self._sessions.accepts(session):
             return
-        digest = _admitted(record.digest, problem=self._problem)
+        told = UNVOUCHED if is_unvouched(record.digest) else None  # by whoever exported it; no other problem is its own
+        digest = _admitted(record.digest, problem=self._problem or told)
         known = await self._digests.digest(session)
         if known is None or (known.state.revision == 0 and not known.pieces):
             await self._write(DigestUpdate(state=replace(digest.state, revision=0), added=digest.pieces), record)
@@ -48,6 +49,8 @@ class DigestImport:
             self._report.conflicts.add(f"{record.where}: the session {session} has another digest here; kept")
         elif not (update.added or update.changed or self._says_more(digest.state, known.state)):
             _count(self._report.known, digest.state.strategy, len(digest.pieces), logs=1)
+        elif is_unvouched(digest) and not is_unvouched(known):  # it would gain the trust of what is here
+            self._report.conflicts.add(f"{record.where}: somebody vouched for the digest of {session} here; kept")
         else:
             await self._write(update, record)
             _count(self._report.known, digest.state.strategy, len(digest.pieces) - len(update.added), logs=0)
@@ -58,7 +61,7 @@ class DigestImport:
         """Whether the file says what is not known, or somebody vouches for it now."""
         told = (state.shown, state.current_task, state.suggested_response, state.system_prompt)
         here = (known.shown, known.current_task, known.suggested_response, known.system_prompt)
-        return told != here or (self._problem is None and known.problem == UNVOUCHED)
+        return told != here or (state.problem is None and known.problem == UNVOUCHED)
 
     async def _write(self, update: DigestUpdate, record: ForeignDigest) -> None:
         if not self._dry_run and not await self._digests.apply(update):

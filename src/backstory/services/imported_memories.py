@@ -1,4 +1,4 @@
-"""Memories of a file into the store: idempotent by id, never over a newer edit or the user's own words."""
+"""Memories of a file into the store: idempotent by id, never over a newer edit or over what was said here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId
 from backstory.domain.interchange import ForeignMemory
 from backstory.domain.memory import Deleted, Memory, Superseded, Visibility, narrower, stricter
-from backstory.domain.provenance import Origin, is_injectable, lowest, may_supersede, trust
+from backstory.domain.provenance import Origin, is_injectable, lowest, trust
 from backstory.domain.scope import Viewer, may_change
 from backstory.errors import Conflict, InputError, OutOfScope
 from backstory.ports.backend import Backend
@@ -225,8 +225,8 @@ class _Rules:
         return is_bound and not self.keep_projects and known.project != self.viewer.project
 
     def check(self, known: Memory, arriving: Memory, *, claimed: Origin) -> None:
-        """Raise OutOfScope where a file must not change a memory: in another project, over the user's own words, or in
-        how it is offered to whom.
+        """Raise OutOfScope where a file must not change a memory: in another project, over what the user or an agent
+        said here, or in who reads it.
 
         Otherwise a file could put words into the user's mouth, silence them or give them away, by naming the id of a
         memory. ``claimed`` is the origin of the file's own record, whatever it becomes when it is written.
@@ -235,12 +235,12 @@ class _Rules:
             raise OutOfScope(f"#{known.n} belongs to another project; it can only be imported with its project kept")
         if self.trusted:
             return
-        if not may_supersede(claimed, known.origin):
-            raise OutOfScope(f"#{known.n} was said by the user here; only a file that is vouched for may change it")
-        if _opens(known, arriving) or (is_injectable(known.origin) and _standing(known) != _standing(arriving)):
+        if is_injectable(known.origin) and trust(claimed) < trust(known.origin):
+            by = "the user" if known.origin is Origin.USER else "an agent"
+            raise OutOfScope(f"#{known.n} was said by {by} here; only a file that is vouched for may change it")
+        if _opens(known, arriving):
             raise OutOfScope(
-                f"#{known.n} would get another state, pin, tier, expiry or circle of readers; only a file that is"
-                " vouched for may do that"
+                f"#{known.n} would get another state or circle of readers; only a file that is vouched for may do that"
             )
 
 
@@ -251,14 +251,6 @@ def _opens(known: Memory, arriving: Memory) -> bool:
         or narrower(known.visibility, arriving.visibility) is not arriving.visibility
         or (isinstance(known.status, Deleted) and not isinstance(arriving.status, Deleted))
     )
-
-
-def _standing(memory: Memory) -> tuple[object, ...]:
-    """How a memory is offered, and to whom."""
-    return (
-        memory.status, memory.pinned, memory.tier, memory.expires_at, memory.sensitivity, memory.visibility,
-        memory.session,
-    )  # fmt: skip
 
 
 def _in_place_of(known: Memory, memory: Memory) -> Memory:

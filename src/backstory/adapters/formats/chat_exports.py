@@ -17,9 +17,13 @@ from backstory.adapters.formats.outside_files import (
     read_start,
     text_of,
 )
+from backstory.adapters.formats.zipped import Member, is_zip, members, read_member, start_of_member, zips_within
 from backstory.domain.conversation import Message, Session
-from backstory.domain.interchange import ForeignMessages, ForeignRecord, ForeignSession, Unreadable
+from backstory.domain.interchange import ForeignMessages, ForeignRecord, ForeignSession, Remark, Unreadable
 from backstory.ports.formats import ReadLimits
+
+File = Path | Member
+"""A file of an export, on the disk or in the zip that it came in."""
 
 BATCH_MESSAGES = 50
 _START_BYTES = 64 * 1024
@@ -34,21 +38,48 @@ class ChatSession:
     messages: Sequence[Message]
 
 
-def chat_files(path: Path, *, mark: bytes) -> list[Path]:
-    """The files of conversations at a path: itself, or ``conversations*.json`` in a folder. ``mark`` is a field that
-    every conversation has near its beginning."""
-    candidates = [path] if is_plain(path) else entries(path, ends=".json") if is_folder(path) else []
-    named = [file for file in candidates if file.name.startswith(_NAME) and file.suffix == ".json" and is_plain(file)]
-    return [file for file in named if _is_list_of(file, mark)]
+def export_files(path: Path) -> list[File]:
+    """The JSON files of an export: the path itself, those in a folder, or those in a zip. Raises InputError for a zip
+    that cannot be read."""
+    if is_zip(path):
+        return [member for member in members(path) if member.name.endswith(".json")]
+    found = [path] if is_plain(path) else entries(path, ends=".json") if is_folder(path) else []
+    return [file for file in found if file.name.endswith(".json") and is_plain(file)]
+
+
+def content_of(file: File, *, at_most: int) -> bytes:
+    """All of a file. Raises Unfit as ``read_file`` and ``read_member``."""
+    return read_member(file, at_most=at_most) if isinstance(file, Member) else read_file(file, at_most=at_most)
+
+
+def start_of(file: File) -> bytes:
+    """As much of a file as tells what it is."""
+    if isinstance(file, Member):
+        return start_of_member(file, size=_START_BYTES)
+    return read_start(file, size=_START_BYTES)
+
+
+def chat_files(path: Path, *, mark: bytes) -> list[File]:
+    """The files of conversations at a path: itself, or ``conversations*.json`` in a folder or zip. ``mark`` is a field
+    that every conversation has near its beginning."""
+    return [file for file in export_files(path) if file.name.startswith(_NAME) and _is_list_of(file, mark)]
+
+
+def left_packed(path: Path) -> Iterator[Remark]:
+    """A word on the zips in a zip: they may be attachments."""
+    within = zips_within(path) if is_zip(path) else []
+    if within:
+        counted = f"{len(within)} zips" if len(within) > 1 else "a zip"
+        yield Remark(where=within[0][:100], text=f"{counted} inside of the zip, not read")
 
 
 def chats(
-    files: Sequence[Path], conversation: Callable[[Json], ChatSession | None], *, limits: ReadLimits
+    files: Sequence[File], conversation: Callable[[Json], ChatSession | None], *, limits: ReadLimits
 ) -> Iterator[ForeignRecord]:
     """The conversations of the files as sessions. Memory for one file's text and one conversation."""
     for file in files:
         try:
-            text = text_of(read_file(file, at_most=limits.file_bytes))
+            text = text_of(content_of(file, at_most=limits.file_bytes))
             for number, told in elements(text, at_most=limits.file_bytes):
                 yield from _records(told, f"{file.name}, entry {number}", conversation)
         except Unfit as problem:
@@ -66,6 +97,6 @@ def _records(told: Json, where: str, conversation: Callable[[Json], ChatSession 
         yield ForeignMessages(session=chat.session.id, messages=batch, where=where)
 
 
-def _is_list_of(file: Path, mark: bytes) -> bool:
-    start = read_start(file, size=_START_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+def _is_list_of(file: File, mark: bytes) -> bool:
+    start = start_of(file).removeprefix(b"\xef\xbb\xbf").lstrip()
     return start.startswith(b"[") and mark in start

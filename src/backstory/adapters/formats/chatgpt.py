@@ -7,9 +7,10 @@ from datetime import datetime
 from pathlib import Path
 
 from backstory.adapters.formats.assistant_lists import read_list
-from backstory.adapters.formats.chat_exports import ChatSession, chat_files, chats
+from backstory.adapters.formats.chat_exports import ChatSession, chat_files, chats, left_packed
 from backstory.adapters.formats.outside_files import Json, is_id, is_plain, named, words
 from backstory.adapters.formats.proposals import NEVER, moment
+from backstory.adapters.formats.zipped import is_zip
 from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.domain.interchange import IMPORTED_HOST, ForeignRecord
@@ -32,9 +33,10 @@ class ChatGpt:
     def read(self, store: FoundStore, *, limits: ReadLimits) -> Iterator[ForeignRecord]:
         path = Path(store.place)
         files = chat_files(path, mark=_MARK)
-        if not files and (is_plain(path) or not path.is_dir()):
+        if not files and (is_plain(path) or not path.is_dir()) and not is_zip(path):
             yield from read_list(path, self.name, limits=limits)
             return
+        yield from left_packed(path)
         yield from chats(files, _conversation, limits=limits)
 
 

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from backstory.adapters.formats.assistant_lists import read_list
-from backstory.adapters.formats.chat_exports import ChatSession, chat_files, chats
+from backstory.adapters.formats.chat_exports import (
+    ChatSession,
+    File,
+    chat_files,
+    chats,
+    content_of,
+    export_files,
+    left_packed,
+    start_of,
+)
 from backstory.adapters.formats.markdown_statements import statements
 from backstory.adapters.formats.outside_files import (
     Json,
@@ -14,14 +23,12 @@ from backstory.adapters.formats.outside_files import (
     elements,
     is_folder,
     is_id,
-    is_plain,
     named,
-    read_file,
-    read_start,
     text_of,
     words,
 )
 from backstory.adapters.formats.proposals import NEVER, changed_at, known_by, moment, proposal
+from backstory.adapters.formats.zipped import Member, is_zip
 from backstory.codecs.claude_code import Transcript
 from backstory.domain.conversation import Message, Session
 from backstory.domain.ids import SessionId
@@ -31,7 +38,6 @@ from backstory.ports.formats import FoundStore, ReadLimits
 _MARK = b'"chat_messages"'
 _MEMORIES = "memories.json"
 _MEMORY_MARK = b'"conversations_memory"'
-_START_BYTES = 64 * 1024
 _SPEAKERS = {"human": "user", "assistant": "assistant"}
 
 
@@ -43,32 +49,31 @@ class ClaudeAi:
 
     def find(self, place: str) -> Sequence[FoundStore]:
         path = named(place)
-        found = chat_files(path, mark=_MARK) or _memory_file(path) is not None
+        found = chat_files(path, mark=_MARK) or _memory_files(path)
         return [FoundStore(format=self.name, place=str(path))] if found else []
 
     def read(self, store: FoundStore, *, limits: ReadLimits) -> Iterator[ForeignRecord]:
         path = Path(store.place)
-        files, memories = chat_files(path, mark=_MARK), _memory_file(path)
-        if not files and memories is None and (is_plain(path) or not is_folder(path)):
+        files, memories = chat_files(path, mark=_MARK), _memory_files(path)
+        if not (files or memories or is_folder(path) or is_zip(path)):
             yield from read_list(path, self.name, limits=limits)
             return
-        if memories is not None:
-            yield from _memories(memories, limits=limits)
+        yield from left_packed(path)
+        for file in memories:
+            yield from _memories(file, limits=limits)
         yield from chats(files, _conversation, limits=limits)
 
 
-def _memory_file(path: Path) -> Path | None:
-    file = path / _MEMORIES if is_folder(path) else path
-    fits = file.name == _MEMORIES and is_plain(file)
-    return file if fits and _MEMORY_MARK in read_start(file, size=_START_BYTES) else None
+def _memory_files(path: Path) -> list[File]:
+    return [file for file in export_files(path) if file.name == _MEMORIES and _MEMORY_MARK in start_of(file)]
 
 
-def _memories(file: Path, *, limits: ReadLimits) -> Iterator[ForeignRecord]:
+def _memories(file: File, *, limits: ReadLimits) -> Iterator[ForeignRecord]:
     """What Claude wrote down of all conversations, and of those of each project: every bullet and paragraph of it."""
     seen: set[str] = set()
-    undated = changed_at(file)
+    undated = file.changed if isinstance(file, Member) else changed_at(file)
     try:
-        for _, told in elements(text_of(read_file(file, at_most=limits.file_bytes)), at_most=limits.record_bytes):
+        for _, told in elements(text_of(content_of(file, at_most=limits.file_bytes)), at_most=limits.record_bytes):
             for area, text in _texts(told):
                 for said in statements(text):
                     heading = " / ".join((*area, *said.headings))

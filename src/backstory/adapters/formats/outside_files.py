@@ -8,8 +8,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 Json = Any  # whatever stands in the file; readers take each field by its type
 
@@ -167,7 +168,8 @@ def _after_blank(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _opened(path: Path, *, at_most: int | None) -> IO[bytes]:
+def opened(path: Path, *, at_most: int | None) -> FileIO:
+    """A file to be read, without a buffer. Raises Unfit as ``read_file``."""
     try:
         handle = os.open(path, _FLAGS)
     except (OSError, ValueError) as error:
@@ -179,7 +181,11 @@ def _opened(path: Path, *, at_most: int | None) -> IO[bytes]:
     if at_most is not None and status.st_size > at_most:
         os.close(handle)
         raise Unfit(f"larger than {at_most:,} bytes")
-    return os.fdopen(handle, "rb")
+    return FileIO(handle, "rb")
+
+
+def _opened(path: Path, *, at_most: int | None) -> BufferedReader:
+    return BufferedReader(opened(path, at_most=at_most))
 
 
 def _words(error: Exception) -> str:

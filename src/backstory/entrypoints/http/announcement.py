@@ -1,7 +1,8 @@
 """The note ``serve.json`` that tells other commands where a server listens, and whether it still does.
 
 The server holds a lock on the note while it runs, and only its own user can: so no other program that took its port, or
-its process number, is ever handed the token.
+its process number, is ever handed the token. Each server has a note under a name of its own, too, so that of several
+over one folder those that still run are found when the one that was told ends, however it ends.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILE = "serve.json"
+_OWN = f".{FILE}."
+"""How the names of the servers' own notes begin."""
 
 _MAX_BYTES = 10_000
 
@@ -45,8 +48,65 @@ def running_server(data_dir: Path) -> Announcement | None:
 
     It costs no connection and imports nothing heavy.
     """
+    told = _told(data_dir / FILE)
+    if told is not None or not os.path.lexists(data_dir / FILE):
+        return told
+    return next((found for note in _own_notes(data_dir) if (found := _told(note)) is not None), None)
+
+
+@contextlib.contextmanager
+def announced(data_dir: Path, announcement: Announcement) -> Iterator[Path]:
+    """Put the note there, for its owner alone, as long as the server runs. The latest of several servers is told, and
+    when that one ends the latest of those that are left."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = data_dir / FILE
+    handle, name = tempfile.mkstemp(dir=data_dir, prefix=_OWN)
     try:
-        handle = os.open(data_dir / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        os.write(handle, json.dumps(announcement.as_json() | {"store": announcement.store}).encode() + b"\n")
+        _tell(Path(name), path)
+        yield path
+    finally:
+        with contextlib.suppress(OSError):
+            Path(name).unlink(missing_ok=True)
+            _hand_over(data_dir, handle)
+        os.close(handle)
+
+
+def _tell(note: Path, path: Path) -> None:
+    beside = note.with_name(f"~{note.name}")
+    try:
+        os.link(note, beside)
+    except OSError:  # a file system without a second name for a file
+        note.replace(path)
+        return
+    beside.replace(path)
+
+
+def _hand_over(data_dir: Path, handle: int) -> None:
+    """Take our note away, if it is the one that is told, and tell of a server that still runs. Notes of servers that
+    were killed go, too; an empty one is of a server that only starts."""
+    path = data_dir / FILE
+    left = _own_notes(data_dir)
+    running = [note for note in left if _told(note) is not None]
+    for note in left:
+        if note not in running and note.stat().st_size:
+            note.unlink()
+    if os.path.samestat(os.fstat(handle), path.lstat()):
+        _tell(running[0], path) if running else path.unlink()
+
+
+def _own_notes(data_dir: Path) -> list[Path]:
+    """The servers' own notes, the latest first."""
+    found = [(entry.stat(follow_symlinks=False).st_mtime_ns, entry.path) for entry in os.scandir(data_dir)
+             if entry.name.startswith(_OWN)]  # fmt: skip
+    return [Path(name) for _, name in sorted(found, reverse=True)]
+
+
+def _told(note: Path) -> Announcement | None:
+    """What a note tells, while its server holds it."""
+    try:
+        handle = os.open(note, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
@@ -55,25 +115,6 @@ def running_server(data_dir: Path) -> Announcement | None:
             return None
         return _read(os.read(handle, _MAX_BYTES)) if _is_locked(handle) else None
     finally:
-        os.close(handle)
-
-
-@contextlib.contextmanager
-def announced(data_dir: Path, announcement: Announcement) -> Iterator[Path]:
-    """Put the note there, for its owner alone, as long as the server runs. The latest of several servers is told."""
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = data_dir / FILE
-    handle, name = tempfile.mkstemp(dir=data_dir, prefix=f".{FILE}.")
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        os.write(handle, json.dumps(announcement.as_json() | {"store": announcement.store}).encode() + b"\n")
-        Path(name).replace(path)
-        yield path
-    finally:
-        with contextlib.suppress(OSError):
-            Path(name).unlink(missing_ok=True)
-            if os.path.samestat(os.fstat(handle), path.lstat()):
-                path.unlink()
         os.close(handle)
 
 

@@ -1,17 +1,29 @@
 """One connection: uvicorn's own, which besides waits only so long for its client.
 
 Whoever sends nothing, a header a minute, or the rest of a request that is answered already, and whoever reads nothing
-of an answer, would else keep one of the few connections for good, even without a token.
+of an answer, would else keep one of the few connections for good, even without a token. Strangers, who have not shown
+the token yet, have a part of the connections: whoever fills it pushes out the oldest of them, and nobody else.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
+from backstory.entrypoints.http.guard import WELCOME
+
+MAX_STRANGERS = 64
+"""Connections at once on which no token was shown."""
+ACCEPTED_AT_ONCE = 16
+"""Connections taken before data is read again: several rounds have to pass until a new stranger is the oldest one."""
 HEADERS_WITHIN_S = 15.0
 """From the last answer, or the beginning, to the headers of the next request."""
+STRANGERS_HEADERS_WITHIN_S = 5.0
+"""The same, where no token was shown yet."""
 TAKEN_WITHIN_S = 30.0
 """How long a client may leave more of an answer unread than the transport cares to keep (64 KiB)."""
 
@@ -19,10 +31,23 @@ TAKEN_WITHIN_S = 30.0
 class PunctualProtocol(H11Protocol):
     """Closes a connection on which the next request does not come in time, or an answer is not taken."""
 
+    _is_known = False
+    _since = 0.0
     _overdue: asyncio.TimerHandle | None = None
     _untaken: asyncio.TimerHandle | None = None
 
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],  # Any: as uvicorn has it
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, {**app_state, WELCOME: self._welcome}, _loop)
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        self._since = self.loop.time()
+        self._make_room()
         super().connection_made(transport)
         self._watch()
 
@@ -53,7 +78,18 @@ class PunctualProtocol(H11Protocol):
             _cancel(self._overdue)
             self._overdue = None
         elif self._overdue is None:
-            self._overdue = self.loop.call_later(HEADERS_WITHIN_S, self._give_up)
+            within = HEADERS_WITHIN_S if self._is_known else STRANGERS_HEADERS_WITHIN_S
+            self._overdue = self.loop.call_later(within, self._give_up)
+
+    def _welcome(self) -> None:
+        self._is_known = True
+
+    def _make_room(self) -> None:
+        strangers = [each for each in self.connections if isinstance(each, PunctualProtocol) and not each._is_known]
+        if len(strangers) >= MAX_STRANGERS:
+            oldest = min(strangers, key=lambda each: each._since)
+            self.connections.discard(oldest)  # it is counted until its loss is told, which is later
+            oldest.transport.abort()
 
     def _give_up(self) -> None:
         if self.transport.get_write_buffer_size():  # a close would wait until somebody reads it

@@ -23,6 +23,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+WELCOME = "backstory.welcome"
+"""Name in a request's state of what is called when the token was right, by a server that treats strangers otherwise."""
 METHODS = "GET, POST, DELETE"
 _REQUEST_HEADERS = "authorization, content-type, last-event-id, mcp-session-id, mcp-protocol-version"
 _READABLE_HEADERS = "mcp-session-id"
@@ -87,6 +89,7 @@ class Guard:
                 return
             if not (scope["method"] in ("GET", "HEAD") and scope["path"] in self._open_paths):
                 self._check_token(scope)
+                answer.is_known = True
             body = await self._body(scope, receive)
             await self._answered(scope, _Replay(body, receive), answer)
         except Problem as problem:
@@ -136,6 +139,9 @@ class Guard:
             detail = "Send `Authorization: Bearer TOKEN`; the token is in the file that `backstory serve` names."
             challenge = [(b"www-authenticate", b'Bearer realm="backstory"')]
             raise Problem(kind="not-authorised", detail=detail, name="Authorization", headers=challenge)
+        welcome: Callable[[], None] | None = scope.get("state", {}).get(WELCOME)
+        if welcome is not None:
+            welcome()
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """The whole body, which is small: an application never waits for a slow sender, nor counts what it reads."""
@@ -177,6 +183,7 @@ class _Answer:
         self._send = send
         self.origin: str | None = None
         self.has_begun = False
+        self.is_known = False
         self.patience = anyio.CancelScope()
 
     async def send(self, message: Message) -> None:
@@ -199,7 +206,9 @@ class _Answer:
         await self.send({"type": "http.response.body", "body": b""})
 
     async def refuse(self, problem: Problem) -> None:
-        await self.send({"type": "http.response.start", "status": problem.status, "headers": problem.all_headers()})
+        """Say what is wrong; with somebody who has not shown the token, that ends the connection."""
+        headers = problem.all_headers() + ([] if self.is_known else [(b"connection", b"close")])
+        await self.send({"type": "http.response.start", "status": problem.status, "headers": headers})
         await self.send({"type": "http.response.body", "body": problem.body()})
 
     def _cross_origin(self) -> Headers:

@@ -30,7 +30,7 @@ from backstory.entrypoints.tools import Call, run_tool
 from backstory.entrypoints.tools.catalogue import manifest, offered
 
 if TYPE_CHECKING:
-    from backstory.services.evidence import EvidenceFound
+    from backstory.services.evidence_found import EvidenceFound
 
 VERSION = 1
 

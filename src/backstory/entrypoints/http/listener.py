@@ -15,7 +15,8 @@ from backstory.config.serving import ServeSettings
 from backstory.entrypoints.http.names import is_loopback
 from backstory.errors import ConfigError
 
-BACKLOG = 64
+BACKLOG = 1024
+"""Connections that wait to be taken; the system may keep fewer."""
 
 _MAX_SOCKET_PATH = 100
 """Bytes; the system takes 107, or 103 on macOS."""

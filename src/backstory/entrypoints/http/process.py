@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,9 +25,9 @@ from backstory.config.serving import ServeSettings
 from backstory.entrypoints.background_upkeep import BackgroundUpkeep
 from backstory.entrypoints.http.announcement import Announcement, announced
 from backstory.entrypoints.http.application import Server, application
-from backstory.entrypoints.http.connection import PunctualProtocol
+from backstory.entrypoints.http.connection import ACCEPTED_AT_ONCE, PunctualProtocol
 from backstory.entrypoints.http.guard import Application, Limits
-from backstory.entrypoints.http.listener import Listener, listening
+from backstory.entrypoints.http.listener import BACKLOG, Listener, listening
 from backstory.entrypoints.http.token import obtain_token
 from backstory.entrypoints.http.traffic import Traffic
 
@@ -57,6 +58,11 @@ class _Uvicorn(uvicorn.Server):
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for opened in sockets or ():  # uvicorn has one number for those that wait and those that are taken in one go
+            opened.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override] # handed on
         self._ending()
@@ -109,6 +115,7 @@ def _config(guarded: Application, chosen: ServeSettings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        backlog=ACCEPTED_AT_ONCE,
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=STOP_WITHIN_S,

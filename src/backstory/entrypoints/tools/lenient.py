@@ -17,11 +17,11 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
+from backstory.entrypoints.tools.restraint import DRY_RUN, asks_for_less, plain
 from backstory.errors import InputError
 
 _WRAPPERS = frozenset({"arguments", "args", "input", "parameters", "params"})
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN = re.compile(r"[,\n，、]")
 _NUMBERS = re.compile(r"\s*+#?\d{1,18}(?:(?:\s*+,\s*+|\s++)#?\d{1,18})+\s*+")  # linear: no blank is taken back
 _NUMBER = re.compile(r"#?\d+")
@@ -29,11 +29,12 @@ _NUMBER = re.compile(r"#?\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meant:
-    """The arguments under our names, each as far as possible of its type; the names that are none of ours; and of ours
-    those that came with a text of nothing."""
+    """The arguments under our names, each as far as possible of its type; the names that are none of ours, and which of
+    them ask for less to happen; and of ours those that came with a text of nothing."""
 
     values: Mapping[str, Any]  # Any: not checked yet
     ignored: tuple[str, ...] = ()
+    restraints: tuple[str, ...] = ()
     blank: tuple[str, ...] = ()
 
 
@@ -42,10 +43,15 @@ def as_meant(given: object, fields: Mapping[str, FieldInfo], older_names: Mappin
 
     Raises InputError where they are no object, nor the JSON text of one.
     """
-    found, ignored = _named(_object(given, fields), fields, older_names)
+    sent = _object(given, fields)
+    found, unknown = _named(sent, fields, older_names)
     values = {name: _fitted(value, name, fields[name]) for name, value in found.items()}
-    blank = tuple(name for name, value in values.items() if _is_blank(value))
-    return Meant(values=_without_blanks(values, fields), ignored=ignored, blank=blank)
+    return Meant(
+        values=_without_blanks(values, fields),
+        ignored=tuple(name for name in unknown if not name.startswith("_")),
+        restraints=tuple(name for name, value in unknown.items() if asks_for_less(name, value)),
+        blank=tuple(name for name, value in values.items() if _is_blank(value)),
+    )
 
 
 def _object(given: object, fields: Mapping[str, FieldInfo]) -> Mapping[str, Any]:
@@ -64,25 +70,22 @@ def _object(given: object, fields: Mapping[str, FieldInfo]) -> Mapping[str, Any]
 
 def _named(
     given: Mapping[str, Any], fields: Mapping[str, FieldInfo], older_names: Mapping[str, str]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The arguments by our names. Of two spellings the one that says something counts, our own before others."""
-    spellings = {_plain(name): name for name in fields}
-    older = {_plain(name): ours for name, ours in older_names.items() if ours in fields}
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments by our names, and those that are none of ours. Of two spellings the one that says something counts,
+    our own before others; of a dry run, the one that asks for it."""
+    spellings = {plain(name): name for name in fields}
+    dry_run = {name: spellings["dry_run"] for name in DRY_RUN if "dry_run" in spellings}
+    older = dry_run | {plain(name): ours for name, ours in older_names.items() if ours in fields}
     found: dict[str, Any] = {}
-    ignored = []
+    unknown = {}
     for name, value in sorted(given.items(), key=lambda item: item[0] not in fields):
         ours = name if name in fields else older_names.get(name, "")
-        ours = ours if ours in fields else spellings.get(_plain(name)) or older.get(_plain(name)) or ""
+        ours = ours if ours in fields else spellings.get(plain(name)) or older.get(plain(name)) or ""
         if not ours:
-            ignored += [] if str(name).startswith("_") else [str(name)]
-        elif _is_blank(found.get(ours)):
+            unknown[str(name)] = value
+        elif _is_blank(found.get(ours)) or (plain(ours) in DRY_RUN and asks_for_less(ours, value)):
             found[ours] = value
-    return {name: value for name, value in found.items() if value is not None}, tuple(ignored)
-
-
-def _plain(name: str) -> str:
-    """``expiresInHours`` and ``expires-in-hours`` as ``expires_in_hours``."""
-    return _HUMP.sub("_", str(name)).replace("-", "_").lower()
+    return {name: value for name, value in found.items() if value is not None}, unknown
 
 
 def _without_blanks(given: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> dict[str, Any]:

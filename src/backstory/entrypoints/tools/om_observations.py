@@ -9,6 +9,7 @@ from pydantic import Field
 from backstory.adapters.blocking import run_blocking
 from backstory.adapters.tokens import token_counter
 from backstory.domain.context_block import quote
+from backstory.domain.interchange import UNVOUCHED_NOTE
 from backstory.domain.observation import ObservationPolicy
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Effect, Tool
 from backstory.services.observation import Observing
@@ -50,6 +51,8 @@ def quoted_lines(text: str) -> str:
 
 def _blocks(log: ObservationLog) -> Iterator[str]:
     yield f"<session>{log.session}</session>"
+    if log.is_unvouched:
+        yield UNVOUCHED_NOTE
     yield f"<observations>\n{quoted_lines(log.text)}\n</observations>"
     if log.current_task:
         yield f"<current-task>\n{quoted_lines(log.current_task)}\n</current-task>"

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 from backstory.config import Settings
+from backstory.domain.interchange import UNVOUCHED_NOTE
 from backstory.entrypoints.tools.om_observations import SessionArguments, observation_lookup, quoted_lines
 from backstory.entrypoints.tools.tool import Answer, Call, Effect, Tool
 from backstory.services.observation import OBSERVE, REFLECT, Observing
@@ -22,6 +23,7 @@ async def om_status(arguments: SessionArguments, call: Call) -> Answer:
         **_thresholds(status, lookup.observing),
         **_progress(status),
         **_last_cycle(status),
+        **({"note": UNVOUCHED_NOTE} if status.log.is_unvouched else {}),
     }
     return Answer(text=json.dumps(told, indent=2, ensure_ascii=False), title="observation status")
 

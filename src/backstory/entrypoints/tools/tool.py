@@ -125,10 +125,14 @@ def failed_answer(error: BackstoryError, *, tool: str) -> Answer:
 
 
 def _refuse_unknown(tool: Tool, meant: Meant) -> None:
-    """Of a tool that changes what is there, an argument may be meant to narrow that: it must not just be ignored."""
-    if meant.ignored and tool.effect is Effect.CHANGES:
-        name = meant.ignored[0][:_NAME_CHARS]
-        raise InputError(f"{tool.name} has no argument {name}", field=name, hint="leave it out")
+    """What may be meant to let less happen must not just be ignored: of a tool that changes what is there any argument,
+    since it may narrow that; of one that adds, what asks for less. Reading more than was asked for does no harm."""
+    unknown = (*meant.restraints, *meant.ignored) if tool.effect is Effect.CHANGES else meant.restraints
+    if unknown and tool.effect is not Effect.READS:
+        name = unknown[0][:_NAME_CHARS]
+        taken = ", ".join(field.alias or ours for ours, field in tool.arguments.model_fields.items())
+        hint = f"it takes {taken}" if taken else "it takes none"
+        raise InputError(f"{tool.name} has no argument {name}", field=name, hint=hint)
 
 
 def _refuse_blank(tool: Tool, meant: Meant) -> None:

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from backstory.domain.context_block import quote
 from backstory.domain.history import Author
-from backstory.domain.memory import Conflicted, Revision
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Conflicted
 from backstory.domain.vocabulary import classify
 from backstory.entrypoints.aftermath import aftermath
 from backstory.entrypoints.tools.tool import Answer, Arguments, Call, Tool

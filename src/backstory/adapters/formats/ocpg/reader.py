@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from backstory.adapters.formats.ocpg import database
 from backstory.adapters.formats.ocpg.database import SCHEMES
+from backstory.adapters.formats.ocpg.events import MEMORIES, RECALLS, Counted, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.finding import csv_beside, found_at, preface_of
 from backstory.adapters.formats.ocpg.keeping import (
     ALL_COLUMNS,
@@ -24,27 +24,19 @@ from backstory.adapters.formats.ocpg.keeping import (
     recalls_kept,
     vector_kept,
 )
-from backstory.adapters.formats.ocpg.rows import SYSTEM, OcpgRow, memory_of, moment, tags_of
-from backstory.adapters.formats.ocpg.script import MEMORIES, RECALLS, Counted, Data, Event, Table, Trouble
+from backstory.adapters.formats.ocpg.rows import SYSTEM, OcpgRow, memory_of, moment
 from backstory.adapters.formats.ocpg.sources import CSV_FILES, of_csv, of_script
-from backstory.adapters.formats.ocpg.values import array_of, array_text, exact_time_text, time_of
-from backstory.domain.admission import MAX_TAGS
+from backstory.adapters.formats.ocpg.told_rows import NOT_DATED, Values, integer, memory_id, raw_of, row_of
+from backstory.adapters.formats.ocpg.values import exact_time_text, time_of
 from backstory.domain.ids import MemoryId
-from backstory.domain.interchange import ForeignMemory, ForeignRecord, Keepsake, Remark, Unreadable, foreign_id
+from backstory.domain.interchange import ForeignMemory, ForeignRecord, Keepsake, Remark, Unreadable
 from backstory.domain.memory import Visibility
 from backstory.ports.formats import FoundStore, ReadLimits
 
-NOT_DATED = datetime(1970, 1, 1, tzinfo=UTC)
-"""Stands for the date of a row that has none: it is older than any that has one."""
 _NOT_DATED_TEXT = exact_time_text(0)
 _HALF = re.compile("[\ud800-\udfff]")
-_WHOLE = re.compile("-?[0-9]{1,18}", re.ASCII)
 _VECTOR = re.compile(r"\[[-+0-9.eE, ]{1,400000}\]", re.ASCII)
-_OWN_PLACES = ("id", "content", "search_vector", "embedding", "superseded_by")
-_MOST = 1 << 53
 _MOST_DIMENSIONS = 16_000  # of a vector in Postgres
-
-Values = Mapping[str, str | None]
 
 
 class OcpgReader:
@@ -118,10 +110,10 @@ def _overview(source: _Source) -> _Overview:
     seen = _Overview({}, Counter())
     for beside, event in source.events():
         match event:
-            case Data(table="memories", values=values) if (id_ := _integer(values.get("id"))) is not None:
+            case Data(table="memories", values=values) if (id_ := integer(values.get("id"))) is not None:
                 seen.dates.setdefault(id_, time_of(values.get("created_at")))
             case Data(table="memory_recalls", values=values) if not beside:
-                seen.sessions[_integer(values.get("memory_id")) or 0] += 1
+                seen.sessions[integer(values.get("memory_id")) or 0] += 1
             case _:
                 pass
     return seen
@@ -172,14 +164,14 @@ class _Reading:
             present.add("embedding")  # which has a file of its own
         columns = tuple(name for name in ALL_COLUMNS if name in present)
         types = tuple(sorted(table.words, key=_in_order)) if table.words else self.layout.types
-        numbers = (_integer(word) for word in table.types.get("embedding", ()))
+        numbers = (integer(word) for word in table.types.get("embedding", ()))
         dimension = next((number for number in numbers if number is not None and 0 < number <= _MOST_DIMENSIONS), 768)
         self.layout = replace(self.layout, columns=columns, types=types, dimension=dimension)
 
     # ---- rows --------------------------------------------------------------------------------------------------------
 
     def _memory(self, data: Data, *, beside: bool) -> Iterator[ForeignRecord]:
-        id_ = _integer(data.values.get("id"))
+        id_ = integer(data.values.get("id"))
         where = f"{MEMORIES}, row {data.n}" if id_ is None else f"{MEMORIES} #{id_}"
         if id_ is None:
             yield Unreadable(where=where, reason="its id is no number")
@@ -200,15 +192,15 @@ class _Reading:
         if any(_HALF.search(value) for value in values.values() if value):
             yield Unreadable(where=where, reason="its text is not in the encoding of the file")
             return
-        row, remarks = _row_of(id_, content, values)
+        row, remarks = row_of(id_, content, values)
         yield from (Remark(where=where, text=text) for text in remarks)
         by = self._successor(row)
         if row.by is not None and by is None:
             yield Remark(where=where, text=f"it points to #{row.by}, which is not there; it counts as current")
         row = replace(row, by_created=self.overview.dates.get(row.by) if row.by is not None else None)
         memory = memory_of(
-            row, None, id=_memory_id(id_, row.created), content=content, by=by, sessions=self.overview.sessions[id_],
-            raw=_raw_of(row, values), now=NOT_DATED if row.updated is None else moment(row.updated),
+            row, None, id=memory_id(id_, row.created), content=content, by=by, sessions=self.overview.sessions[id_],
+            raw=raw_of(row, values), now=NOT_DATED if row.updated is None else moment(row.updated),
         )  # fmt: skip
         if memory.visibility is Visibility.PROJECT and row.path is None:
             yield Remark(where=where, text="it names no project, and comes into the one that you are in")
@@ -218,10 +210,10 @@ class _Reading:
     def _successor(self, row: OcpgRow) -> MemoryId | None:
         if row.by is None or row.by == row.id or row.by not in self.overview.dates:
             return None
-        return _memory_id(row.by, self.overview.dates[row.by])
+        return memory_id(row.by, self.overview.dates[row.by])
 
     def _recall(self, data: Data, *, beside: bool) -> Iterator[ForeignRecord]:
-        id_ = _integer(data.values.get("memory_id"))
+        id_ = integer(data.values.get("memory_id"))
         session, time = data.values.get("session_id"), data.values.get("recalled_at")
         if beside and self.layout.is_script and self.overview.sessions:
             return  # the script told them
@@ -236,7 +228,7 @@ class _Reading:
                 yield self._page()
 
     def _vector(self, values: Values, *, beside: bool) -> Iterator[ForeignRecord]:
-        id_, vector = _integer(values.get("id")), values.get("embedding")
+        id_, vector = integer(values.get("id")), values.get("embedding")
         if id_ is None or vector is None or (beside and id_ in self.seen):
             return
         if not _VECTOR.fullmatch(vector):
@@ -244,7 +236,7 @@ class _Reading:
         elif self.vectors < VECTORS_KEPT:
             self.vectors += 1
             dates = self.overview.dates
-            memory = _memory_id(id_, dates[id_]) if id_ in dates else None
+            memory = memory_id(id_, dates[id_]) if id_ in dates else None
             yield vector_kept(id_, vector, self.label, memory=memory)
         else:
             self.not_kept += 1
@@ -267,61 +259,3 @@ class _Reading:
 
 def _in_order(word: str) -> tuple[int, str]:
     return (TYPES.index(word) if word in TYPES else len(TYPES)), word
-
-
-def _row_of(id_: int, content: str, values: Values) -> tuple[OcpgRow, list[str]]:
-    """A row, and what had to be left out of it."""
-    remarks = []
-    tags: list[str] = []
-    try:
-        tags = [tag for tag in array_of(values.get("tags") or "{}") if tag is not None]
-    except ValueError:
-        remarks.append("its tags cannot be read, and are left out")
-    if len(tags) > MAX_TAGS and len(kept := tags_of(tags)) > MAX_TAGS:
-        remarks.append(f"it has {len(kept)} tags; the first {MAX_TAGS} are taken")
-        tags = list(kept[:MAX_TAGS])
-    created = time_of(values.get("created_at"))
-    if created is None:
-        remarks.append("it has no date that can be read, and counts as older than all that have one")
-    count = _integer(values.get("access_count"))
-    row = OcpgRow(
-        id=id_,
-        content=content,
-        tags=tuple(tags),
-        session=values.get("session_id"),
-        project=values.get("project"),
-        type=values.get("memory_type"),
-        created=created,
-        updated=time_of(values.get("updated_at")),
-        accessed=time_of(values.get("last_accessed_at")),
-        access_count=min(max(count or 0, 0), _MOST),
-        by=_integer(values.get("superseded_by")),
-        by_created=None,
-        host=values.get("source_host"),
-    )
-    return row, remarks
-
-
-def _raw_of(row: OcpgRow, values: Values) -> dict[str, str]:
-    """What a row says that the memory does not say in the same words; and when it was changed there last."""
-    told = {
-        "tags": array_text(tags_of(row.tags)),
-        "session_id": row.session,
-        "created_at": None if row.created is None else exact_time_text(row.created),
-        "last_accessed_at": None if row.accessed is None else exact_time_text(row.accessed),
-        "access_count": str(row.access_count),
-    }
-    return {
-        name: value
-        for name, value in values.items()
-        if value is not None and name not in _OWN_PLACES and told.get(name) != value
-    }
-
-
-def _memory_id(id_: int, created: int | None) -> MemoryId:
-    learned = NOT_DATED if created is None else moment(created)
-    return foreign_id(SYSTEM, (str(id_), "" if created is None else str(created)), learned=learned)
-
-
-def _integer(text: str | None) -> int | None:
-    return int(text) if text is not None and _WHOLE.fullmatch(text.strip()) else None

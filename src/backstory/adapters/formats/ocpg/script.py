@@ -5,16 +5,12 @@ Understood are ``CREATE TABLE``, ``INSERT``, ``COPY ... FROM stdin`` and ``setva
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
+from backstory.adapters.formats.ocpg.events import MEMORIES, NEEDED, RECALLS, Counted, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.tokens import Mark, Token, Tokens
 from backstory.adapters.formats.ocpg.values import copy_value
 
-MEMORIES, RECALLS = "memories", "memory_recalls"
-NEEDED = {MEMORIES: frozenset({"id", "content", "tags", "session_id", "project"}),
-          RECALLS: frozenset({"memory_id", "session_id"})}  # fmt: skip
-"""By which columns a table of that name is ocpg's."""
 _NEWEST = (
     "id", "content", "tags", "session_id", "project", "created_at", "memory_type", "access_count", "last_accessed_at",
     "updated_at", "search_vector", "embedding", "superseded_by",
@@ -27,48 +23,8 @@ _END, _COMMA, _OPEN, _CLOSE, _DOT = (Token(Mark.SIGN, sign) for sign in ";,().")
 _DEPTHS = {"(": 1, "[": 1, ")": -1, "]": -1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table as it is created. ``types`` are the words after each column's name; ``words`` are texts of its checks."""
-
-    schema: str
-    name: str
-    types: Mapping[str, tuple[str, ...]]
-    words: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    """A row that is put into a table, the ``n``-th of it. A column is missing where the script leaves it to the
-    server. ``is_copied`` tells rows of COPY from those of INSERT."""
-
-    table: str
-    n: int
-    values: Mapping[str, str | None]
-    is_copied: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """Where the sequence of ids stands, and whether that number was given already."""
-
-    last: int
-    is_called: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """Something that cannot be read, where it stands and why."""
-
-    where: str
-    reason: str
-
-
 class _Misread(Exception):
     """A statement is not of a form known here; the message says why."""
-
-
-Event = Table | Data | Counted | Trouble
 
 
 class Script:

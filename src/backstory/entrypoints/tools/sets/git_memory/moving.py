@@ -96,6 +96,7 @@ class ImportArguments(Arguments):
 
     data: str = Field(min_length=1, max_length=_MOST_CHARS, description="Records as memory_export gives them.")
     format: Format = Field(default="jsonl", description="In which form.")
+    dryRun: bool = Field(default=False, description="true: only say what would come in.")
 
 
 async def import_(arguments: ImportArguments, call: Call) -> Answer:
@@ -110,14 +111,17 @@ async def import_(arguments: ImportArguments, call: Call) -> Answer:
             field="data",
             hint="the user can run `backstory import`",
         )
-    taken = await topics(call).take_in(memories, viewer=call.viewer, provenance=call.provenance())
-    lines = [f"Imported {taken.added} memory(s)"]
+    taken = await topics(call).take_in(
+        memories, viewer=call.viewer, provenance=call.provenance(), dry_run=arguments.dryRun
+    )
+    lines = [f"{'Would import' if arguments.dryRun else 'Imported'} {taken.added} memory(s)"]
     if taken.known:
         lines.append(f"{taken.known} were here already")
     lines += [f"Not imported: {quote(reason)}" for reason in taken.refused[:_SHOWN_REFUSED]]
     if len(taken.refused) > _SHOWN_REFUSED:
         lines.append(f"and {len(taken.refused) - _SHOWN_REFUSED} more")
-    return Answer(text="\n".join(lines), title=f"{taken.added} imported")
+    title = f"{taken.added} {'to import' if arguments.dryRun else 'imported'}"
+    return Answer(text="\n".join(lines), title=title)
 
 
 class _Unreadable(Exception):

@@ -12,6 +12,7 @@ from pydantic import Field
 from backstory.domain.context_block import quote
 from backstory.domain.dates import parse_range
 from backstory.domain.memory import Kind, Memory
+from backstory.domain.outline import Outline
 from backstory.domain.topics import (
     best_first,
     for_context,
@@ -47,7 +48,7 @@ class RecallArguments(Arguments):
 async def recall(arguments: RecallArguments, call: Call) -> Answer:
     """Filter, then rank by the words of the query, or keep the order of time."""
     service = topics(call)
-    everything = await service.all(call.viewer)
+    everything = await service.outlines(call.viewer)
     if not everything:
         return Answer(text=NONE, title="nothing found")
     query = (arguments.query or "").strip()
@@ -56,14 +57,14 @@ async def recall(arguments: RecallArguments, call: Call) -> Answer:
     if not ranked:
         return Answer(text="No matching memories", title="nothing found")
     limit = min(arguments.limit if arguments.limit > 0 else _DEFAULT_LIMIT, _MOST)
-    shown = ranked[:limit] if query else ranked[-limit:]
+    shown = await service.whole(ranked[:limit] if query else ranked[-limit:])
     await service.count_shown(shown, call.viewer)
     head = _head(len(ranked), len(everything), limit, ranked=bool(query))
     lines = [head, "", *map(_line, shown), *caution(shown)]
     return Answer(text="\n".join(lines), title=f"{len(shown)} found")
 
 
-def _filtered(memories: Sequence[Memory], arguments: RecallArguments, call: Call) -> list[Memory]:
+def _filtered(memories: Sequence[Outline], arguments: RecallArguments, call: Call) -> list[Outline]:
     learned = None
     if arguments.since or arguments.until:
         learned = parse_range(since=arguments.since, until=arguments.until, now=call.app.clock.now(), zone=UTC)
@@ -96,19 +97,20 @@ class NoArguments(Arguments):
 
 async def list_topics(arguments: NoArguments, call: Call) -> Answer:
     """Count what there is by topic and by type."""
-    memories = await topics(call).all(call.viewer)
+    memories = await topics(call).outlines(call.viewer)
     if not memories:
         return Answer(text=NONE, title="nothing found")
     return Answer(text="\n".join(_overview(memories)), title=f"{len(memories)} memories")
 
 
-def _overview(memories: Sequence[Memory]) -> Iterator[str]:
-    scopes = Counter(topic_of(memory) for memory in memories)
+def _overview(memories: Sequence[Outline]) -> Iterator[str]:
+    scopes = Counter(map(topic_of, memories))
+    pairs = sorted({(topic_of(memory), type_of(memory)) for memory in memories})
     yield f"Total memories: {len(memories)}"
     yield ""
     yield "Scopes:"
     for scope, count in scopes.most_common(_MOST):
-        types = sorted({type_of(memory) for memory in memories if topic_of(memory) == scope})
+        types = [name for topic, name in pairs if topic == scope]
         yield f"  {quote(scope)}: {count} ({', '.join(types)})"
     if len(scopes) > _MOST:
         yield f"  and {len(scopes) - _MOST} more"
@@ -140,12 +142,13 @@ async def context(arguments: ContextArguments, call: Call) -> Answer:
     least = arguments.minScore if arguments.minScore is not None else int(bool(query))
     memories = [
         memory
-        for memory in await service.all(call.viewer)
+        for memory in await service.outlines(call.viewer)
         if (not arguments.scope or has_topic(memory, arguments.scope, "contains"))
         and has_tags(memory, arguments.tags or ())
         and (not arguments.types or type_of(memory) in arguments.types)
     ]
-    found = for_context(memories, query, now=call.app.clock.now(), least=least)[: arguments.limit]
+    best = for_context(memories, query, now=call.app.clock.now(), least=least)[: arguments.limit]
+    found = await service.whole(best)
     if not found:
         return Answer(text="No relevant memories", title="nothing found")
     await service.count_shown(found, call.viewer)

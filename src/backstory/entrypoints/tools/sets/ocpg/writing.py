@@ -6,7 +6,7 @@ from pydantic import Field
 
 from backstory.domain.context_block import quote
 from backstory.domain.history import Author
-from backstory.domain.memory import Revision
+from backstory.domain.lifecycle import Revision
 from backstory.domain.provenance import Origin
 from backstory.domain.vocabulary import classify
 from backstory.entrypoints.tools.sets.ocpg.form import Number, TypeName, check_length, number, project_name, refusing

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from backstory.domain.context_block import quote
 from backstory.domain.history import Author, Change
-from backstory.domain.memory import Active, Conflicted, Kind, Revision, Sensitivity, Tier, Visibility
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Active, Conflicted, Kind, Sensitivity, Tier, Visibility
 from backstory.domain.provenance import Origin
 from backstory.entrypoints.tools.sets.opencode_memory.categories import kind_of
 from backstory.entrypoints.tools.sets.opencode_memory.matching import only_one_with_text
