@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ def tell(stage: Stage, folder: Path) -> None:
     env = {**os.environ, "BACKSTORY_HOME": str(folder / "backstory"), "BACKSTORY_NO_BACKGROUND": "1"}
 
     def backstory(*arguments: str) -> str:
-        print(f"   {dim('$ backstory ' + ' '.join(arguments))}")
+        print(f"   {dim('$ backstory ' + shlex.join(arguments))}")
         command = [sys.executable, "-m", "backstory", *arguments]
         done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True)
         text = (done.stdout + done.stderr).strip()

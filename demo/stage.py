@@ -35,6 +35,9 @@ class Stage:
     def note(self, text: str) -> None:
         print(textwrap.fill(text, WIDTH, initial_indent="   ", subsequent_indent="   "))
 
+    def line(self, text: str) -> None:
+        print(f"   {text}")
+
     def quote(self, text: str) -> None:
         """A text as it stands, marked at its left edge; long lines are wrapped for reading only."""
         for line in text.splitlines():
@@ -52,5 +55,5 @@ class Stage:
         if self.failures:
             print(f"\n{red(f'{self.failures} of the claims above did not hold.')}")
             return 1
-        print(f"\n{green('Everything above is so.')}")
+        print(f"\n{green('Every line marked ✓ was checked while you watched.')}")
         return 0

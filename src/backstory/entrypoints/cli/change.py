@@ -9,6 +9,7 @@ import click
 
 from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.counted import memories_counted
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _LISTED = 10
 
 
 @command("forget")
-@click.argument("refs", nargs=-1, metavar="REF...")
+@click.argument("refs", nargs=-1, metavar="[REF]...")
 @click.option("--match", metavar="TEXT", help="Forget the memory that holds this text.")
 @click.option("--all", "every", is_flag=True, help="With --match: forget all that hold it.")
 @click.option("--reason", metavar="TEXT", help="Why; kept in the history.")
@@ -59,7 +60,7 @@ def pin(here: Invocation, ref: str, off: bool) -> None:
     with here.opened(writing=True) as desk:
         change = drive(desk.app.remember.pin(ref, pinned=not off, viewer=desk.viewer, author=desk.author))
         if change is None:
-            here.out.nothing(f"The memory is {'not pinned' if off else 'pinned'} already; nothing was changed.")
+            here.out.nothing(f"The memory is {'not pinned' if off else 'pinned already'}; nothing was changed.")
             return
         tell_change(here, desk, "Unpinned" if off else "Pinned", change)
 
@@ -81,7 +82,10 @@ def retag(here: Invocation, old: str, new: str, dry_run: bool) -> None:
         if change is None:
             from backstory.errors import NotFound
 
-            raise NotFound(f"no memory that can be changed from here has the tag {old!r}")
+            raise NotFound(
+                f"no memory that can be changed from here has the tag {old[:60]!r}",
+                hint="`backstory tags` lists the tags in use",
+            )
         tell_change(here, desk, "Retagged", change)
 
 
@@ -90,8 +94,8 @@ def retag(here: Invocation, old: str, new: str, dry_run: bool) -> None:
 def undo(here: Invocation, change_id: str | None) -> None:
     """Take back a change.
 
-    The newest one made in this project, or CHANGE, as `backstory history` names it. What was changed again since cannot
-    be taken back.
+    The newest one made in this project, or CHANGE, as `backstory history` names it; the beginning of its name is
+    enough. What was changed again since cannot be taken back.
     """
     with here.opened(writing=True) as desk:
         from backstory.domain.ids import ChangeId
@@ -107,7 +111,8 @@ def undo(here: Invocation, change_id: str | None) -> None:
         else:
             from backstory.entrypoints.render import undone_lines
 
-            here.out.lines(undone_lines(change))
+            undone = None if change.undoes is None else drive(desk.app.backend.memories.change(change.undoes))
+            here.out.lines(undone_lines(change, undone))
         embed_in_background(here, desk)
 
 
@@ -161,7 +166,7 @@ def _plan(here: Invocation, desk: Desk, words: str, memories: Sequence[Memory]) 
     from backstory.entrypoints.render import changed_lines
 
     here.out.lines(changed_lines(words, memories))
-    here.out.note(f"{len(memories)} memories; nothing was changed")
+    here.out.note(f"{memories_counted(len(memories))}; nothing was changed")
 
 
 def tell_change(here: Invocation, desk: Desk, words: str, change: Change) -> None:

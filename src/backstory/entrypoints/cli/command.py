@@ -12,6 +12,12 @@ import click
 from backstory.entrypoints.cli.invocation import Invocation
 
 MAX_SUGGESTIONS = 3
+NEAR = 0.7
+"""How much of a name must be right for it to be suggested: `recal` suggests recall, but not dream."""
+
+
+_WHOLE = 1000
+"""More characters than any first sentence has, so that none is cut."""
 
 
 class _Shared(click.Command):
@@ -28,6 +34,16 @@ class _Shared(click.Command):
             if param.expose_value and param.name is not None:
                 ctx.params[param.name] = _as_text(ctx.params.get(param.name), ctx, param)
         return rest
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What the command does, and how it is typed."""
+        from backstory.entrypoints.cli.examples import examples_of
+
+        super().format_help_text(ctx, formatter)
+        if lines := examples_of(ctx.command_path):
+            with formatter.section("Examples"):
+                for line in lines:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options, then the global ones."""
@@ -71,6 +87,24 @@ class Group(_Shared, click.Group):
         """Names to suggest from."""
         return tuple(self.commands)
 
+    def sections(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """The headings below which the help lists the commands, each with their names."""
+        return [("Commands", self.known_names())]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each command with the whole first sentence of its help, the names all in one width."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        width = max(map(len, found), default=0)
+        for title, names in self.sections():
+            rows = [
+                (name.ljust(width), command.get_short_help_str(_WHOLE))
+                for name in names
+                if (command := found.get(name)) is not None
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
 
 def command(name: str) -> Callable[[Callable[..., Any]], Command]:
     """Make a function a command; it takes the Invocation first. (``Any``: click fills in what the options say.)"""
@@ -113,7 +147,7 @@ def _global_options() -> list[click.Parameter]:
         _GlobalOption(
             ["--store", "store_url"],
             metavar="URL",
-            help="Use this store: sqlite, sqlite:///absolute/path.db or memory.",
+            help="Use this store: sqlite, sqlite:///PATH, postgresql://USER@HOST/DATABASE, git or memory.",
         ),
         _GlobalOption(["--verbose"], is_flag=True, help="Tell more, on standard error."),
     ]
@@ -134,5 +168,5 @@ def _as_text(value: object, ctx: click.Context, param: click.Parameter) -> objec
 def _suggestion(written: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches  # only to report an error
 
-    near = get_close_matches(written[:100], known, n=MAX_SUGGESTIONS)
+    near = get_close_matches(written[:100], known, n=MAX_SUGGESTIONS, cutoff=NEAR)
     return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -9,9 +9,9 @@ from backstory.entrypoints.cli.invocation import Invocation
 
 
 @command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
 def completion(here: Invocation, shell: str) -> None:
-    """Print the completion script for SHELL.
+    """Print the completion script for SHELL: bash, zsh or fish.
 
     \b
     bash: backstory completion bash > ~/.local/share/bash-completion/completions/backstory

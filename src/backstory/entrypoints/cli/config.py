@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,8 @@ def config(ctx: click.Context) -> None:
     """Show the settings and where each comes from.
 
     They are found in this order: options of the command line, environment variables (BACKSTORY_...), the project's
-    .backstory.toml, your own config.toml, defaults. docs/reference/settings.md describes each.
+    .backstory.toml, your own config.toml, defaults. In the files `recall.limit` stands as `limit = 3` below `[recall]`.
+    docs/reference/settings.md describes each.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -30,13 +32,15 @@ def config(ctx: click.Context) -> None:
     here = ctx.ensure_object(Invocation)
     rows = describe(here.resolved)
     if here.out.as_json:
-        import os
-
         shapes = [_shape(row) | {"help": row.help} for row in rows]
         file = str(user_config_file(os.environ))
         here.out.json({"settings": shapes, "user_file": file, "warnings": list(here.resolved.warnings)})
     else:
         here.out.table(setting_table(rows))
+        if here.out.is_terminal:
+            own = user_config_file(os.environ)
+            state = "" if own.exists() else " (not there yet; make it)"
+            here.out.lines([(f"To change one for good, write it into {own}{state}.", "faint")])
         here.out.warn(here.resolved.warnings)
 
 

@@ -8,18 +8,19 @@ import click
 
 from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.parameters import WholeNumber
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
+    from backstory.domain.settlement import Settlement
     from backstory.entrypoints.cli.invocation import Invocation
-    from backstory.services.conflicts import Settlement
 
 DEFAULT_LIMIT = 50
 
 
 @command("conflicts")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), metavar="N", default=DEFAULT_LIMIT,
+    "--limit", type=WholeNumber(1, 1000), metavar="N", default=DEFAULT_LIMIT,
     help=f"At most this many.  [default: {DEFAULT_LIMIT}]",
 )  # fmt: skip
 @click.option("--all-projects", is_flag=True, help="Other projects' conflicts too.")
@@ -86,7 +87,7 @@ def resolve(
 def _settlement(*, keep: bool, both: bool, text: str | None) -> Settlement:
     if sum((keep, both, text is not None)) != 1:
         raise click.UsageError("say one of --keep, --both and --with TEXT", click.get_current_context())
-    from backstory.services.conflicts import KeepBoth, KeepThis, SayInstead
+    from backstory.domain.settlement import KeepBoth, KeepThis, SayInstead
 
     if text is not None:
         return SayInstead(text=text)

@@ -38,11 +38,11 @@ _TONES: dict[State, Tone] = {"ok": "good", "warn": "strong", "fail": "bad"}
 )
 @click.pass_context
 def doctor(ctx: click.Context, invocation: Invocation, probe: bool, program: Path | None) -> None:
-    """Check settings, store, embedder and the installation in OpenCode, and in other agents that have one; say what is
-    wrong and how to mend it.
+    """Find out what is wrong, and how to mend it.
 
-    Nothing is changed. The exit code is 1 if a check failed; warnings alone leave it at 0. With --probe in a project
-    that has an installation of its own, OpenCode starts in that project, and so loads its other plugins too.
+    Settings, store, embedder, and the installation in OpenCode and in other agents that have one are checked. Nothing
+    is changed. The exit code is 1 if a check failed; warnings alone leave it at 0. With --probe in a project that has
+    an installation of its own, OpenCode starts in that project, and so loads its other plugins too.
     """
     checks = _examine(invocation, probe=probe, program=program.absolute() if program else None)
     is_ok = all(check.state != "fail" for check in checks)
@@ -60,7 +60,8 @@ def doctor(ctx: click.Context, invocation: Invocation, probe: bool, program: Pat
 def _examine(invocation: Invocation, *, probe: bool, program: Path | None) -> list[Check]:
     import anyio
 
-    from backstory.entrypoints.doctor import check_long_sessions, check_package, check_settings, check_store
+    from backstory.entrypoints.doctor import check_long_sessions, check_package, check_settings
+    from backstory.entrypoints.store_checks import check_store
 
     found, settings = check_settings(lambda: invocation.resolved)
     checks = [check_package(), *found]

@@ -17,14 +17,15 @@ from backstory.errors import InputError, ModelUnavailable
 if TYPE_CHECKING:
     from backstory.bootstrap import App
     from backstory.domain.ids import SessionId
-    from backstory.services.dreaming import Dreaming, Dreamt
+    from backstory.services.dreaming import Dreaming
+    from backstory.services.dreaming_outcome import Dreamt
 
 _EVERY_SESSION = 100_000
 _FOR_EVER = timedelta(days=3_650)  # no lease and no pause is as long
 
 
 @command("dream")
-@click.argument("session", metavar="SESSION", required=False)
+@click.argument("session", metavar="[SESSION]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every session of this project, however old.")
 @click.option("--rules", is_flag=True, help="Ask no language model: keep what was plainly stated.")
 @click.option("--dry-run", is_flag=True, help="Show what would be kept, and write nothing.")
@@ -83,7 +84,7 @@ def _worked(
 ) -> list[Dreamt]:
     import anyio
 
-    from backstory.services.dreaming import Outcome
+    from backstory.services.dreaming_outcome import Outcome
 
     async def rounds() -> list[Dreamt]:
         done: list[Dreamt] = []

@@ -8,6 +8,7 @@ from backstory.entrypoints.cli.background import embedding_lock
 from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.cli.invocation import Desk, Invocation
 from backstory.entrypoints.cli.output import counting
+from backstory.entrypoints.counted import counted, memories_counted
 from backstory.entrypoints.drive import drive
 from backstory.services.maintenance import EmbeddingReport
 
@@ -15,10 +16,10 @@ from backstory.services.maintenance import EmbeddingReport
 @command("embed")
 @click.option("--quiet", is_flag=True, help="Print nothing, and leave the work to another process that is at it.")
 def embed(here: Invocation, quiet: bool) -> None:
-    """Embed memories and what was said in sessions, so that recall finds them by meaning.
+    """Make what is stored findable by meaning.
 
-    Run this after you changed the embedder or imported memories; after `backstory remember`, and in OpenCode, it is
-    done in the background. Safe to stop at any moment.
+    Memories and what was said in sessions get their vectors. Run this after you changed the embedder or imported
+    memories; after `backstory remember`, and in OpenCode, it is done in the background. Safe to stop at any moment.
     """
     with here.opened(one_shot=False) as desk:
         if quiet:
@@ -43,7 +44,7 @@ def _tell(here: Invocation, report: EmbeddingReport) -> None:
         from backstory.errors import ModelUnavailable
 
         raise ModelUnavailable(
-            f"{report.embedded} memories and {report.passages} passages of sessions were embedded, "
+            f"{memories_counted(report.embedded)} and {counted(report.passages, 'passage')} of sessions were embedded, "
             f"then it stopped: {report.stopped_because}"
         )
     if here.out.as_json:
@@ -53,5 +54,10 @@ def _tell(here: Invocation, report: EmbeddingReport) -> None:
         return
     dropped = f"; dropped {report.dropped} vectors of former models" if report.dropped else ""
     second = f", {report.second} by the second model" if report.second else ""
-    said = f" and {report.passages} passages of sessions" if report.passages else ""
-    here.out.lines([(f"Embedded {report.embedded} memories{said} with {report.model}{second}{dropped}.", "plain")])
+    said = f" and {counted(report.passages, 'passage')} of sessions" if report.passages else ""
+    if not report.embedded + report.passages + report.second + report.dropped:
+        here.out.lines([(f"Everything has its vectors already, by {report.model}.", "plain")])
+        return
+    here.out.lines(
+        [(f"Embedded {memories_counted(report.embedded)}{said} with {report.model}{second}{dropped}.", "plain")]
+    )

@@ -22,7 +22,7 @@ NOTHING = "Nothing in the store holds it, and no byte of its files does."
 
 
 @command("erase")
-@click.argument("refs", nargs=-1, metavar="REF...")
+@click.argument("refs", nargs=-1, metavar="[REF]...")
 @click.option("--text", metavar="TEXT", help="Take this text out of everything; - reads it from standard input.")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing.")
 @click.option("--backups", is_flag=True, help="Remove the copies beside the store too.")

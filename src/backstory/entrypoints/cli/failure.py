@@ -49,7 +49,7 @@ def tell(failure: Failure, *, as_json: bool) -> None:
 def _usage(error: click.UsageError) -> Failure:
     param = error.param if isinstance(error, click.BadParameter) else None
     where = error.ctx.command_path if error.ctx is not None else "backstory"
-    message = error.format_message().rstrip(".")
+    message = " ".join(error.format_message().split()).rstrip(".,")
     return Failure(
         type="UsageError",
         message=message[:1].lower() + message[1:],

@@ -14,12 +14,13 @@ import click
 )
 @click.option("--wait", is_flag=True, help="End only when all is stored, instead of storing it in the background.")
 def hook(event: str, agent: str, wait: bool) -> None:
-    """Answer a coding agent's hook: JSON on standard input, JSON on standard output.
+    """Answer a coding agent's hook.
 
-    EVENT is prompt, session-start, stop, pre-compact or session-end. A prompt gets the memories that belong beside it,
-    and what it asks to remember is stored; the start of a session gets what is always shown; what was said is kept at
-    the end of each turn. It answers within context.deadline_ms and never stops the agent: whatever goes wrong, it exits
-    with 0 and says why on standard error. `backstory install claude-code` sets it up.
+    JSON on standard input, JSON on standard output. EVENT is prompt, session-start, stop, pre-compact or session-end. A
+    prompt gets the memories that belong beside it, and what it asks to remember is stored; the start of a session gets
+    what is always shown; what was said is kept at the end of each turn. It answers within context.deadline_ms and never
+    stops the agent: whatever goes wrong, it exits with 0 and says why on standard error. `backstory install
+    claude-code` sets it up.
     """
     from backstory.entrypoints.agents.hook import HookProcess
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.parameters import WholeNumber
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ DEFAULT_LIMIT = 10
 )
 @click.option(
     "--limit",
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     metavar="N",
     default=DEFAULT_LIMIT,
     help=f"At most this many.  [default: {DEFAULT_LIMIT}]",
@@ -36,7 +37,7 @@ DEFAULT_LIMIT = 10
 @click.option("--session", metavar="ID", help="For shown and silent: of this session.  [default: this project's]")
 @click.option("--message", metavar="ID", help="For shown and silent: beside this message.")
 def inspect(here: Invocation, view: str, limit: int, session: str | None, message: str | None) -> None:
-    """Look into the memory from one side.
+    """Show counts, the newest memories, or what was kept back.
 
     VIEW is one of: stats (counts of what is in sight; the default), recent (the newest memories), conflicts (memories
     that disagree), project (this project's memories and what they come to), shown (what was put beside the latest
@@ -53,7 +54,7 @@ def inspect(here: Invocation, view: str, limit: int, session: str | None, messag
 @click.option("--message", metavar="ID", help="Beside this message, as the model read it.")
 @click.option(
     "--limit",
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     metavar="N",
     default=DEFAULT_LIMIT,
     help=f"At most this many.  [default: {DEFAULT_LIMIT}]",
@@ -158,7 +159,7 @@ def _blocks(desk: Desk, limit: int, message: str | None) -> Sequence[FrozenBlock
 
     block = drive(desk.app.inspection.block(desk.viewer, message=MessageId(message)))
     if block is None:
-        raise NotFound(f"nothing was looked up for the message {message}; `backstory shown` lists the latest")
+        raise NotFound(f"nothing was looked up for the message {message!r}", hint="`backstory shown` lists the latest")
     return [block]
 
 

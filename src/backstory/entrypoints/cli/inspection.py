@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.parameters import WholeNumber
+from backstory.entrypoints.counted import memories_counted
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def show(here: Invocation, ref: str, all_projects: bool) -> None:
 )
 @click.option("--all-projects", is_flag=True, help="Look in other projects too.")
 def why(here: Invocation, ref: str, query: str | None, all_projects: bool) -> None:
-    """Tell the whole story of memory REF.
+    """Explain memory REF: who said it, what became of it, who saw it.
 
     Who said it, in which session and message, and how sure that is; whether it is disputed, doubted or replaced; what
     it is worth by now, and what happened to it since; when a model was shown it, and why; and how it scores now.
@@ -62,15 +64,13 @@ def why(here: Invocation, ref: str, query: str | None, all_projects: bool) -> No
 
 def moved_here(move: Change) -> str:
     """What to say of a change that brought another project's memories here, since the history does not show it."""
-    how = f"{len(move.edits)} memories came here from another project ({move.reason or 'no reason given'})"
+    how = f"{memories_counted(len(move.edits))} came here from another project ({move.reason or 'no reason given'})"
     return f"{how}; `backstory history --all-projects` shows it, `backstory undo {move.id}` takes it back"
 
 
 @command("history")
 @click.argument("ref", required=False)
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=20, help="At most this many.  [default: 20]"
-)
+@click.option("--limit", type=WholeNumber(1, 10_000), metavar="N", default=20, help="At most this many.  [default: 20]")
 @click.option("--all-projects", is_flag=True, help="Other projects' changes too.")
 def history(here: Invocation, ref: str | None, limit: int, all_projects: bool) -> None:
     """Show what was changed, newest first.

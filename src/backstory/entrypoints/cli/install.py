@@ -84,7 +84,7 @@ def install(
     with_command: bool,
     force: bool,
 ) -> None:
-    """Install Backstory in a coding agent: `backstory install opencode`.
+    """Install Backstory in a coding agent.
 
     AGENT is opencode, claude-code, cursor, codex, vscode, windsurf, gemini, zed or claude-desktop.
 
@@ -126,7 +126,7 @@ def install(
 @click.command("uninstall", cls=_Command)
 @_options
 def uninstall(invocation: Invocation, host: str | None, is_global: bool, project: str | None, is_dry_run: bool) -> None:
-    """Take Backstory out of a coding agent: `backstory uninstall opencode`.
+    """Take Backstory out of a coding agent.
 
     Removes the files and entries that `backstory install` wrote, and nothing else. Memories stay.
     """
@@ -235,7 +235,8 @@ def _tell(
 def _next_steps() -> list[str]:
     return [
         "`backstory doctor` proves that it works; `backstory doctor --probe` starts OpenCode to see it loaded",
-        "OpenCode's first start with a plugin may take some seconds: it installs a package of its own with npm",
+        "start OpenCode anew to load it; its first start with a plugin may take some seconds, while npm installs a"
+        " package for it",
     ]
 
 

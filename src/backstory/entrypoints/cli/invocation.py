@@ -105,9 +105,11 @@ class Invocation:
     def person_only(self, what: str) -> None:
         """Raise OutOfScope in an agent's shell: what moves borders, or replaces a store, is a person's to decide."""
         if _is_agent():
-            from backstory.errors import OutOfScope
+            from backstory.errors import ASK_A_PERSON, OutOfScope
 
-            raise OutOfScope(f"only a person {what}, in a terminal of their own, not an agent in its shell")
+            raise OutOfScope(
+                f"only a person {what}, in a terminal of their own, not an agent in its shell", hint=ASK_A_PERSON
+            )
 
     @contextmanager
     def opened(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from backstory.entrypoints.cli.command import command
-from backstory.entrypoints.cli.parameters import filter_options, kinds_of, learned_range
+from backstory.entrypoints.cli.parameters import WholeNumber, filter_options, kinds_of, learned_range
 from backstory.entrypoints.cli.recall import NOTHING_YET
 from backstory.entrypoints.drive import drive
 
@@ -22,12 +22,12 @@ _MAX_TAGS = 1000
 @command("list")
 @click.option(
     "--limit",
-    type=click.IntRange(1, 1_000_000),
+    type=WholeNumber(1, 1_000_000),
     metavar="N",
     default=DEFAULT_LIMIT,
     help=f"At most this many.  [default: {DEFAULT_LIMIT}]",
 )
-@click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="Leave out this many of the newest.")
+@click.option("--offset", type=WholeNumber(0), metavar="N", default=0, help="Leave out this many of the newest.")
 @filter_options
 @click.option("--containing", metavar="TEXT", help="Only what holds this text, whatever its case and spacing.")
 @click.option("--pinned", is_flag=True, help="Only pinned ones.")

@@ -67,7 +67,17 @@ COMMANDS = {
     "hook": f"{_HERE}.hook:hook",
     "completion": f"{_HERE}.completion:completion",
 }
-"""Where each command is, in the order of the help; imported when it is used."""
+"""Where each command is; imported when it is used."""
+SECTIONS = (
+    ("Every day", ("remember", "recall", "list", "show", "why", "update", "forget", "undo")),
+    ("Keep it true", ("pin", "useful", "irrelevant", "conflicts", "resolve", "review", "consolidate", "tags", "retag")),
+    ("Look into it", ("status", "inspect", "shown", "history", "projects")),
+    ("Sessions", ("sessions", "session", "dream")),
+    ("Move and share", ("import", "export", "sync", "backup", "restore")),
+    ("Agents", ("install", "uninstall", "mcp", "serve", "hook", "bridge", "tools")),
+    ("Upkeep", ("doctor", "config", "check", "reindex", "embed", "prune", "scan", "erase", "completion")),
+)
+"""The commands as the help lists them: each once, what one needs first at the top."""
 
 
 class LazyGroup(Group):
@@ -95,6 +105,10 @@ class LazyGroup(Group):
         """Names to suggest from, without importing anything."""
         return tuple(COMMANDS)
 
+    def sections(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """By what they are for."""
+        return SECTIONS
+
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
@@ -111,9 +125,13 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 def cli() -> None:
     """Memory for coding agents: what you told them once, they know next time.
 
-    Run a command with --help to see its options. Memories belong to the project of the current folder unless they are
-    stored with --global. Exit codes are listed in docs/reference/exit-codes.md, the JSON of --json in
-    docs/reference/json-output.md.
+    \b
+    backstory install opencode          put it into your agent
+    backstory remember "TEXT"           store a memory
+    backstory recall "QUESTION"         find it again
+    backstory COMMAND --help            options and examples of a command
+
+    Memories belong to the project of the current folder, unless they are stored with --global.
     """
 
 

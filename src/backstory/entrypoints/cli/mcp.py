@@ -14,6 +14,7 @@ import click
 
 from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.cli.invocation import Invocation
+from backstory.entrypoints.cli.parameters import WholeNumber
 
 if TYPE_CHECKING:
     from backstory.bootstrap import App
@@ -30,12 +31,12 @@ _LOG_FORMAT = "time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
 @click.option("--http", is_flag=True, help="Serve over streamable HTTP at /mcp, not over standard input and output.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65_535),
+    type=WholeNumber(0, 65_535),
     metavar="N",
     help="The port of --http; 0 takes a free one.  [default: serve.port]",
 )
 def mcp(invocation: Invocation, http: bool, port: int | None) -> None:
-    """Serve the memory tools to any agent that speaks the Model Context Protocol.
+    """Serve the memory tools over MCP, the Model Context Protocol.
 
     An agent starts this itself. Most are configured with a few lines of JSON, in a file of theirs:
 
@@ -124,8 +125,11 @@ def _needs_extra(libraries: Sequence[str]) -> None:
         from backstory.errors import ConfigError
 
         extras = "mcp,serve" if libraries is _HTTP_LIBRARIES else "mcp"
-        raise ConfigError(f"this needs the SDK of the protocol, not installed here: pip install 'backstory[{extras}]'",
-                          option="mcp")  # fmt: skip
+        raise ConfigError(
+            "this needs the SDK of the protocol, not installed here",
+            option="mcp",
+            hint=f"pip install 'backstory[{extras}]'",
+        )
 
 
 def _settings(invocation: Invocation) -> Settings:

@@ -7,18 +7,22 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from backstory.entrypoints.render import Line, Tone
-    from backstory.entrypoints.tables import Table
+    from backstory.entrypoints.tables import Column, Table
 
 _CODES: dict[Tone, str] = {"strong": "1", "plain": "", "faint": "2", "good": "32", "bad": "31"}
 _NARROW_CELLS = 32
 """The widest a narrow column gets on a terminal: an id or the name of a setting fits."""
 _LEAST_CELLS = 12
 """The narrowest a wide column gets; on a terminal too small for that, lines wrap."""
+_READABLE_CELLS = 44
+"""With less room than this, a text that is longer gets a line of its own."""
 _GAP = 2
+_INDENT = 4
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _HIDDEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
@@ -129,23 +133,75 @@ def counting(doing: str, things: str, *, shown: bool) -> Iterator[Callable[[int]
 
 
 def _laid_out(table: Table, *, terminal_cells: int) -> Iterator[str]:
-    """The lines of a table, head first. Narrow columns keep their width up to a limit; the wide ones share the rest."""
+    """The lines of a table, head first. Narrow columns keep their width up to a limit; the wide ones share the rest.
+
+    Where that leaves too little to read, the widest column goes on a line of its own below each row. Columns that are
+    empty in all rows are left out.
+    """
+    rows = [[for_terminal(_one_line(cell)) for cell in row] for row in table.rows]
+    arranged = _arranged(table.columns, rows, terminal_cells)
+    yield arranged.line([column.title for column in table.columns])
+    for row in rows:
+        yield arranged.line(row)
+        if arranged.below is not None:
+            yield _indented(row[arranged.below], terminal_cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arranged:
+    """Where each column goes: the positions of those side by side, the one below them, and every width in cells."""
+
+    columns: Sequence[Column]
+    beside: Sequence[int]
+    below: int | None
+    cells: Sequence[int]
+
+    def line(self, row: Sequence[str]) -> str:
+        """What stands side by side of a row."""
+        fitted = [_fitted(row[at], cells=self.cells[at], right=self.columns[at].is_number) for at in self.beside]
+        return (" " * _GAP).join(fitted).rstrip()
+
+
+def _arranged(columns: Sequence[Column], rows: Sequence[Sequence[str]], terminal_cells: int) -> _Arranged:
     from rich.cells import cell_len  # some characters take two cells, some none
 
-    cells_of = [[for_terminal(_one_line(cell)) for cell in row] for row in table.rows]
-    rows = [[column.title for column in table.columns], *cells_of]
-    natural = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
-    wide = [position for position, column in enumerate(table.columns) if column.is_wide]
-    cells = [size if position in wide else min(size, _NARROW_CELLS) for position, size in enumerate(natural)]
-    left = terminal_cells - _GAP * (len(cells) - 1) - sum(cells)
-    for position in wide:
-        cells[position] = max(cells[position] + min(left, 0) // len(wide), _LEAST_CELLS)
-    for row in rows:
-        fitted = [
-            _fitted(cell, cells=size, right=column.is_number)
-            for cell, size, column in zip(row, cells, table.columns, strict=True)
-        ]
-        yield (" " * _GAP).join(fitted).rstrip()
+    beside = [at for at in range(len(columns)) if any(row[at] for row in rows)]
+    natural = [
+        max(cell_len(text) for text in (column.title, *texts)) for column, *texts in zip(columns, *rows, strict=True)
+    ]
+    cells = [
+        size if column.is_wide else min(size, _NARROW_CELLS) for column, size in zip(columns, natural, strict=True)
+    ]
+    wide = [at for at in beside if columns[at].is_wide]
+    below = _below(natural, wide, _shared(cells, wide, beside, terminal_cells))
+    beside, wide = [at for at in beside if at != below], [at for at in wide if at != below]
+    return _Arranged(columns=columns, beside=beside, below=below, cells=_shared(cells, wide, beside, terminal_cells))
+
+
+def _below(natural: Sequence[int], wide: Sequence[int], cells: Sequence[int]) -> int | None:
+    """The column that goes below its row: the widest, where it would be cut to less than can be read."""
+    long = [position for position in wide if natural[position] > _READABLE_CELLS > cells[position]]
+    return max(long, key=lambda position: natural[position], default=None)
+
+
+def _shared(cells: Sequence[int], wide: Sequence[int], beside: Sequence[int], terminal_cells: int) -> list[int]:
+    """Each column's width: what is too much is taken from the widest of the wide columns first."""
+    sizes = list(cells)
+    over = sum(sizes[position] for position in beside) + _GAP * (len(beside) - 1) - terminal_cells
+    while over > 0 and (cuttable := [position for position in wide if sizes[position] > _LEAST_CELLS]):
+        widest = max(cuttable, key=lambda position: sizes[position])
+        next_size = max((sizes[position] for position in cuttable if sizes[position] < sizes[widest]), default=0)
+        cut = min(over, max(sizes[widest] - max(next_size, _LEAST_CELLS), 1))
+        sizes[widest] -= cut
+        over -= cut
+    return sizes
+
+
+def _indented(text: str, terminal_cells: int) -> str:
+    from rich.cells import cell_len
+
+    room = max(terminal_cells - _INDENT, _LEAST_CELLS)
+    return " " * _INDENT + _fitted(text, cells=min(cell_len(text), room), right=False)
 
 
 def _fitted(text: str, *, cells: int, right: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _UNIT_HOURS = {"m": 1 / 60, "h": 1, "d": 24, "w": 24 * 7}
 _LONGEST = timedelta(days=3660)
+_MOST_DIGITS = 19
 
 
 class KindType(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
@@ -30,7 +32,11 @@ class KindType(click.ParamType):  # type: ignore[type-arg]  # generic only in ne
         """Raises InputError naming what is known."""
         from backstory.domain.vocabulary import Classified, classify
 
-        return value if isinstance(value, Classified) else classify(str(value), None)
+        if isinstance(value, Classified):
+            return value
+        if not str(value).strip():
+            self.fail("it is empty; name a kind, such as decision", param, ctx)
+        return classify(str(value), None)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The types that begin so."""
@@ -59,8 +65,44 @@ class DurationType(click.ParamType):  # type: ignore[type-arg]  # generic only i
         return length
 
 
+class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
+    """A whole number within limits, both included; without ``most`` there is no upper one."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self.least = least
+        self.most = most
+
+    @property
+    def allowed(self) -> str:
+        """The limits in words."""
+        return f"{self.least:,} or more" if self.most is None else f"{self.least:,} to {self.most:,}"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Refuses what is no number, or lies outside of the limits, which it names."""
+        written = str(value)
+        try:
+            number = int(written) if len(written) <= _MOST_DIGITS else None
+        except ValueError:
+            number = None
+        if number is None or not re.fullmatch(r"\s*[+-]?\d+\s*", written):
+            self.fail(f"{written[:40]!r} is not a whole number; allowed: {self.allowed}", param, ctx)
+        if number < self.least or (self.most is not None and number > self.most):
+            size = "small" if number < self.least else "large"
+            self.fail(f"{number} is too {size}; allowed: {self.allowed}", param, ctx)
+        return number
+
+
 KIND = KindType()
 DURATION = DurationType()
+
+
+KINDS_TOLD = (
+    "fact, decision, preference, learning, blocker, context, pattern, status, environment, workflow, user, episodic"
+    " or other"
+)
+"""All kinds, in the order of ``Kind``, whose module is not imported for help; a test compares the two."""
 
 
 def filter_options(function: F) -> F:

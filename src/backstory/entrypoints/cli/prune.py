@@ -8,6 +8,7 @@ import click
 
 from backstory.entrypoints.cli.change import tell_change
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.counted import counted
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @command("prune")
 @click.option("--dry-run", is_flag=True, help="Show what would go and why, and change nothing.")
 def prune(here: Invocation, dry_run: bool) -> None:
-    """Let derived facts go that have faded.
+    """Forget distilled facts that have faded.
 
     Of this project and of those that hold everywhere: what was distilled from sessions and is worth too little by now,
     has expired, was replaced more than 30 days ago, or is beyond the best that `dream.max_facts` keeps. What somebody
@@ -44,4 +45,4 @@ def _plan(here: Invocation, desk: Desk, removals: Sequence[Removal]) -> None:
         here.out.json(removals_shape(removals, desk.projects()))
         return
     here.out.lines(removal_lines(removals))
-    here.out.note(f"{len(removals)} derived facts have faded; nothing was changed")
+    here.out.note(f"{counted(len(removals), 'distilled fact')} would go; nothing was changed")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from backstory.entrypoints.cli.command import command
-from backstory.entrypoints.cli.parameters import filter_options, kinds_of, learned_range
+from backstory.entrypoints.cli.parameters import WholeNumber, filter_options, kinds_of, learned_range
 from backstory.entrypoints.cli.standard_input import text_of
 from backstory.entrypoints.drive import drive
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from backstory.domain.vocabulary import Classified
     from backstory.entrypoints.cli.invocation import Desk, Invocation
     from backstory.services.digest_search import DigestHit
-    from backstory.services.evidence import EvidenceFound
+    from backstory.services.evidence_found import EvidenceFound
     from backstory.services.query import Recalled
 
 NOTHING_YET = "there is no memory here yet; `backstory remember` stores the first"
@@ -26,7 +26,9 @@ NOTHING_YET = "there is no memory here yet; `backstory remember` stores the firs
 
 @command("recall")
 @click.argument("query", nargs=-1)
-@click.option("--limit", type=int, metavar="N", help="At most this many, 1 to 100.  [default: recall.limit]")
+@click.option(
+    "--limit", type=WholeNumber(1, 100), metavar="N", help="At most this many, up to 100.  [default: recall.limit]"
+)
 @filter_options
 @click.option("--all-projects", is_flag=True, help="Search other projects' memories too.")
 @click.option("--superseded", is_flag=True, help="Also find what was replaced since.")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from backstory.entrypoints.cli.command import is_global
+from backstory.entrypoints.cli.examples import examples_of
 from backstory.entrypoints.cli.main import PROGRAM, cli
 from backstory.entrypoints.errors import BROKEN_PIPE, INTERRUPTED, RULES, UNEXPECTED, USAGE
 
@@ -52,6 +53,8 @@ def _below(group: click.Group, context: click.Context, path: str) -> Iterator[tu
 def _command(name: str, context: click.Context) -> str:
     usage = " ".join([name, *context.command.collect_usage_pieces(context)])
     parts = [f"## {name}", f"```text\n{usage}\n```", _text(context.command.help or "")]
+    if lines := examples_of(name):
+        parts.append("\n".join(["```sh", *lines, "```"]))
     if options := _options(context.command.params, shared=False):
         parts.append(options)
     return "\n\n".join(parts)

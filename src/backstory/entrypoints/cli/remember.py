@@ -9,7 +9,7 @@ import click
 
 from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
-from backstory.entrypoints.cli.parameters import DURATION, KIND
+from backstory.entrypoints.cli.parameters import DURATION, KIND, KINDS_TOLD
 from backstory.entrypoints.cli.standard_input import text_of
 from backstory.entrypoints.drive import drive
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @command("remember")
 @click.argument("text", nargs=-1)
-@click.option("--kind", "--type", type=KIND, help="What it is, such as decision.  [default: guessed from the wording]")
+@click.option("--kind", "--type", type=KIND, help=f"What it is: {KINDS_TOLD}.  [default: guessed from the wording]")
 @click.option("--global", "everywhere", is_flag=True, help="True in every project.")
 @click.option("--scope", metavar="SCOPE", help="global, project, or an area as with --area.")
 @click.option("--area", metavar="PATH", help="Which part of the project, such as deploy/staging.")
@@ -56,6 +56,7 @@ def remember(
     With - or in a pipe the text is read from standard input. A text that is known already is confirmed instead of
     stored twice. Secrets are masked, <private> passages are left out. `backstory undo` takes it back.
     """
+    _refuse_both("--core", core, "--temporary", temporary)
     content = _needed(text_of(text, field="content"))
     place = _place(kind, scope, everywhere=everywhere)
     with here.opened(create=True) as desk:
@@ -92,7 +93,7 @@ def remember(
 @command("update")
 @click.argument("ref")
 @click.argument("text", nargs=-1)
-@click.option("--kind", "--type", type=KIND, help="What it is, such as decision.")
+@click.option("--kind", "--type", type=KIND, help=f"What it is: {KINDS_TOLD}.")
 @click.option("--scope", metavar="SCOPE", help="global, project, or an area as with --area.")
 @click.option("--area", metavar="PATH", help="Which part of the project.")
 @click.option("--tag", multiple=True, metavar="TAG", help="The tags it has from now on, in place of all others.")
@@ -131,9 +132,12 @@ def update(
     text that only one memory holds. With -, or in a pipe with no option that changes something, TEXT is read from
     standard input. `backstory undo` takes it back.
     """
-    from backstory.domain.memory import Revision, Tier
+    from backstory.domain.lifecycle import Revision
+    from backstory.domain.memory import Tier
 
     _refuse_both("--expires", expires is not None, "--no-expiry", no_expiry)
+    _refuse_both("--tag", bool(tag), "--no-tags", no_tags)
+    _refuse_both("--core", core, "--archival", archival)
     _refuse_both("--normal", normal, "--private or --local-only", private or local_only)
     place = _place(kind, scope, everywhere=False)
     fields = Revision(
@@ -169,6 +173,7 @@ def update(
 
             here.out.lines(changed_lines("Updated", asked_for(change)))
             here.out.lines([(f"{said}.", "plain") for said in aftermath(change.edits)])
+            here.out.lines([(f"Undo with: backstory undo {change.id}", "faint")])
         embed_in_background(here, desk)
 
 
@@ -180,6 +185,10 @@ def _refuse_both(one: str, is_one: bool, other: str, is_other: bool) -> None:
 def _needed(content: str | None) -> str:
     if content is None:
         raise click.UsageError("there is no text; give it as an argument, or pipe it in", click.get_current_context())
+    if not content.strip():
+        from backstory.errors import InputError
+
+        raise InputError("content is empty", field="content", hint="give a text as an argument, or pipe one in")
     return content
 
 

@@ -7,12 +7,13 @@ import click
 from backstory.entrypoints.cli.change import tell_change
 from backstory.entrypoints.cli.command import Group, command
 from backstory.entrypoints.cli.invocation import Invocation
+from backstory.entrypoints.cli.parameters import WholeNumber
 from backstory.entrypoints.drive import drive
 
 DEFAULT_LIMIT = 50
 _limit = click.option(
     "--limit",
-    type=click.IntRange(1, 1_000_000),
+    type=WholeNumber(1, 1_000_000),
     metavar="N",
     default=DEFAULT_LIMIT,
     help=f"At most this many.  [default: {DEFAULT_LIMIT}]",

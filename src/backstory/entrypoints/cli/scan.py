@@ -22,12 +22,12 @@ FOUND = 1
 @click.option("--dry-run", is_flag=True, help="Only list them, also with --fix.")
 @click.option("--backups", is_flag=True, help="With --fix: remove the copies beside the store too.")
 def scan(here: Invocation, fix: bool, dry_run: bool, backups: bool) -> int:
-    """Look for secrets in everything that is stored, by today's rules.
+    """Look for secrets in everything that is stored.
 
-    In memories and their history, what was said in sessions, titles, digests, blocks, summaries, and the commits of a
-    git store. With --fix they are masked where they stand and leave the bytes of the store's files; that cannot be
-    undone. Revoke a secret that is found: whoever could read the store had it. The exit code is 1 where secrets are
-    left.
+    By the rules of today. In memories and their history, what was said in sessions, titles, digests, blocks, summaries,
+    and the commits of a git store. With --fix they are masked where they stand and leave the bytes of the store's
+    files; that cannot be undone. Revoke a secret that is found: whoever could read the store had it. The exit code is 1
+    where secrets are left.
     """
     fixing = fix and not dry_run
     with here.opened(writing=fixing) as desk:

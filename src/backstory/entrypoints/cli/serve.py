@@ -13,6 +13,7 @@ import click
 
 from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.cli.output import flush, write
+from backstory.entrypoints.cli.parameters import WholeNumber
 
 if TYPE_CHECKING:
     from backstory.entrypoints.cli.invocation import Invocation
@@ -24,7 +25,7 @@ _LIBRARIES = ("starlette", "uvicorn", "h11")
 
 @command("serve")
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), metavar="N", help="The port; 0 takes a free one.  [default: serve.port]"
+    "--port", type=WholeNumber(0, 65_535), metavar="N", help="The port; 0 takes a free one.  [default: serve.port]"
 )
 @click.option("--host", metavar="ADDRESS", help="The address to listen on.  [default: serve.host]")
 @click.option("--socket", type=click.Path(path_type=Path), metavar="FILE", help="Listen on this Unix socket instead.")
@@ -102,5 +103,5 @@ def _needs_extra() -> None:
 
     missing = [name for name in _LIBRARIES if find_spec(name) is None]
     if missing:
-        needs = f"the server needs {', '.join(missing)}, not installed here: pip install 'backstory[serve]'"
-        raise ConfigError(needs, option="serve")
+        needs = f"the server needs {', '.join(missing)}, not installed here"
+        raise ConfigError(needs, option="serve", hint="pip install 'backstory[serve]'")

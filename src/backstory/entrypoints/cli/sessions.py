@@ -19,7 +19,7 @@ from backstory.entrypoints.cli.digest import (
     show_digest,
 )
 from backstory.entrypoints.cli.invocation import Invocation
-from backstory.entrypoints.cli.parameters import DURATION
+from backstory.entrypoints.cli.parameters import DURATION, WholeNumber
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _PAGE = 20
 
 _limit = click.option(
     "--limit",
-    type=click.IntRange(1, 1_000_000),
+    type=WholeNumber(1, 1_000_000),
     metavar="N",
     default=DEFAULT_LIMIT,
     help=f"At most this many.  [default: {DEFAULT_LIMIT}]",
@@ -100,11 +100,9 @@ sessions.add_command(digest)
 
 @command("session")
 @click.argument("session", metavar="ID")
+@click.option("--page", type=WholeNumber(1, 1_000_000), metavar="N", help="Which page of its messages.  [default: 1]")
 @click.option(
-    "--page", type=click.IntRange(1, 1_000_000), metavar="N", help="Which page of its messages.  [default: 1]"
-)
-@click.option(
-    "--limit", type=click.IntRange(1, 1000), metavar="N", default=_PAGE, help=f"Messages on it.  [default: {_PAGE}]"
+    "--limit", type=WholeNumber(1, 1000), metavar="N", default=_PAGE, help=f"Messages on it.  [default: {_PAGE}]"
 )
 @click.option("--from", "since", metavar="MESSAGE", help="Begin with this message.")
 @click.option("--around", metavar="MESSAGE", help="This message, and those before and after it.")

@@ -10,6 +10,7 @@ import click
 
 from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.cli.digest import inspection_of
+from backstory.entrypoints.cli.parameters import WholeNumber
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
@@ -75,10 +76,10 @@ class Status:
 @command("status")
 @click.option("--cost", is_flag=True, help="Show what language models cost, and how their caps stand.")
 @click.option(
-    "--days", type=click.IntRange(1, 366), metavar="N", help=f"With --cost: the last N days.  [default: {_DAYS}]"
+    "--days", type=WholeNumber(1, 366), metavar="N", help=f"With --cost: the last N days.  [default: {_DAYS}]"
 )
 def status(here: Invocation, cost: bool, days: int | None) -> None:
-    """Show the store and what recall works with.
+    """Show how things stand: store, memories, models, warnings.
 
     Also the project, how many memories there are, and how many lack a vector; what was offered to a model lately, and
     where it was kept silent and why; which sessions have yet to be digested or distilled, and what failed there; and

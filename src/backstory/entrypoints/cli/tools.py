@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @click.option(
     "--toolset",
     type=click.Choice(get_args(Toolset)),
-    help="The tools of this set.  [default: those of the settings]",
+    metavar="NAME",
+    help=f"The tools of this set: {', '.join(get_args(Toolset))}.  [default: those of the settings]",
 )
 @click.option("--cost", is_flag=True, help="Count their tokens, without --toolset those of every set.")
 def tools(here: Invocation, toolset: Toolset | None, cost: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -16,6 +17,7 @@ from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.cli.invocation import Desk, Invocation
 from backstory.entrypoints.cli.output import counting
 from backstory.entrypoints.cli.standard_input import STANDARD_INPUT
+from backstory.entrypoints.counted import counted, memories_counted
 from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
@@ -28,8 +30,14 @@ _LINES = "backstory"
 @command("export")
 @click.argument("place", required=False, default=STANDARD_INPUT, metavar="[PLACE]")
 @click.option("--format", "format_name", default=_LINES, metavar="NAME", help="The format.  [default: backstory]")
-@click.option("--with", "holds", metavar="LIST", default="", help="Also history, sessions, keepsakes (commas).")
-@click.option("--everything", is_flag=True, help="With history, sessions and keepsakes.")
+@click.option(
+    "--with",
+    "holds",
+    metavar="LIST",
+    default="",
+    help="Also history, sessions or keepsakes (what another product's store said beside them); several with commas.",
+)
+@click.option("--everything", is_flag=True, help="With all three of them.")
 @click.option("--forgotten", is_flag=True, help="With what was forgotten.")
 @click.option("--private", is_flag=True, help="With private memories.")
 @click.option("--all-projects", is_flag=True, help="With other projects' memories.")
@@ -38,12 +46,13 @@ def export(
     here: Invocation, place: str, format_name: str, holds: str, everything: bool, forgotten: bool, private: bool,
     all_projects: bool, force: bool,
 ) -> None:  # fmt: skip
-    """Write memories to PLACE, as JSON lines or in the format of another product.
+    """Write memories to PLACE.
 
-    Without PLACE to standard output; oldest first. The lines are described in docs/reference/jsonl-format.md.
-    Local-only memories are left out, private ones unless asked for. An existing file is replaced once the new one is
-    complete. In another format, what came from a store of it goes back to that store's place below PLACE, whatever
-    project it belongs to, and the rest to the main one; `backstory import --list` lists the formats.
+    As JSON lines, or in the format of another product. Without PLACE to standard output; oldest first. The lines are
+    described in docs/reference/jsonl-format.md. Local-only memories are left out, private ones unless asked for. An
+    existing file is replaced once the new one is complete. In another format, what came from a store of it goes back to
+    that store's place below PLACE, whatever project it belongs to, and the rest to the main one; `backstory import
+    --list` lists the formats.
     """
     from backstory.services.exporting import ExportPolicy
 
@@ -60,14 +69,34 @@ def export(
         if place == STANDARD_INPUT:
             _write(sys.stdout.buffer, lines)
             sys.stdout.buffer.flush()
+            if held := _held_back(desk, policy):
+                here.out.note(held)
             return
         with _replacing(_file(place)) as sink, counting("Exporting", "lines", shown=not here.out.as_json) as advance:
             exported = max(_write(sink, _told(lines, advance)) - 1, 0)  # the first line is the header
+        held = _held_back(desk, policy)
     if here.out.as_json:
         here.out.json({"exported": exported, "file": place})
     else:
-        things = "records" if parts else "memories"
-        here.out.lines([(f"Exported {exported} {things} to {place}", "good")])
+        things = counted(exported, "record") if parts else memories_counted(exported)
+        here.out.lines([(f"Exported {things} to {place}", "good")])
+        if held:
+            here.out.note(held)
+
+
+def _held_back(desk: Desk, policy: ExportPolicy) -> str | None:
+    """What was left out for being local-only or private; None where there is nothing of the kind."""
+    from backstory.domain.memory import Sensitivity
+    from backstory.domain.selection import EVERY_STATE, WITH_SUPERSEDED, Selection
+
+    states = EVERY_STATE if policy.forgotten else WITH_SUPERSEDED | {"expired"}
+    told = []
+    for sensitivity in (Sensitivity.LOCAL_ONLY, *(() if policy.private else (Sensitivity.PRIVATE,))):
+        chosen = Selection(viewer=desk.viewer, now=desk.app.clock.now(), states=states, sensitivity=sensitivity)
+        if count := drive(desk.app.backend.memories.count(chosen)):
+            how = " (--private takes them along)" if sensitivity is Sensitivity.PRIVATE else ""
+            told.append(f"{count:,} {sensitivity.value}{how}")
+    return f"left out: {', '.join(told)}" if told else None
 
 
 def _is_person(desk: Desk) -> bool:
@@ -106,6 +135,8 @@ def _file(place: str) -> Path:
     path = Path(place)
     if path.is_dir():
         raise click.UsageError(f"{place} is a folder; name a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
     return path
 
 
@@ -126,7 +157,9 @@ def _export_stores(
         for store in stores:
             into = target / store.label
             into.parent.mkdir(parents=True, exist_ok=True)
-            done.append(StoreWritten(label=store.label, place=str(into), written=writing.write(store, into)))
+            written = writing.write(store, into)
+            written.left_out += store.kept_back
+            done.append(StoreWritten(label=store.label, place=str(into), written=written))
             advance(1)
     if here.out.as_json:
         here.out.json(export_shape(done, format_name=format_name, place=place))

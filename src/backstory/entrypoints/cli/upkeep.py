@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ import click
 from backstory.entrypoints.cli.command import command
 from backstory.entrypoints.cli.invocation import Invocation
 from backstory.entrypoints.cli.output import counting
+from backstory.entrypoints.counted import counted, memories_counted
 from backstory.entrypoints.drive import drive
 from backstory.entrypoints.errors import RULES
 from backstory.errors import StoreDamaged
@@ -42,7 +43,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--code", is_flag=True, help="Hold this project's memories against its code instead.")
 @click.option("--dry-run", is_flag=True, help="With --code: mark nothing.")
 def check(here: Invocation, full: bool, salvage: Path | None, code: bool, dry_run: bool) -> int:
-    """Check that the store is whole: its file, every memory and its history, and all that is derived from them.
+    """Check that the store is whole.
+
+    Its file, every memory and its history, and all that is derived from them.
 
     Nothing is changed. The exit code is 0 if all is well, 1 if only something derived is out of step, which `backstory
     reindex` mends, and 8 if something is damaged. What is checked is listed in docs/explanation/what-is-never-lost.md.
@@ -94,10 +97,11 @@ def _refuse_to_mix(*, code: bool, dry_run: bool, store: bool) -> None:
 @click.option("--vectors", is_flag=True, help="Embed everything anew too.")
 @click.option("--create", is_flag=True, help="Make the store first where there is none, with nothing in it.")
 def reindex(here: Invocation, vectors: bool, create: bool) -> None:
-    """Make everything derived anew: the words memories and sessions are found by, their sums, and missing vectors.
+    """Rebuild the search indexes, and all else that is derived.
 
-    Nothing that was said or decided is changed. Others may use the store meanwhile; safe to stop at any moment. With
-    --create the tables of a new Postgres store are made without a memory in them.
+    The words by which memories and sessions are found, their sums, and missing vectors. Nothing that was said or
+    decided is changed. Others may use the store meanwhile; safe to stop at any moment. With --create the tables of a
+    new Postgres store are made without a memory in them.
     """
     from backstory.services.upkeep import Upkeep
 
@@ -124,24 +128,26 @@ def reindex(here: Invocation, vectors: bool, create: bool) -> None:
     if made:
         here.out.lines([(f"Made a new store at {location}", "good")])
     put_right = f"{rebuilt.corrected} were wrong and are put right" if rebuilt.corrected else "nothing was wrong"
-    here.out.lines(
-        [(f"Indexed {rebuilt.memories} memories and {rebuilt.passages} passages of sessions: {put_right}.", "good")]
-    )
+    indexed = f"{memories_counted(rebuilt.memories)} and {counted(rebuilt.passages, 'passage')} of sessions"
+    here.out.lines([(f"Indexed {indexed}: {put_right}.", "good")])
     if report.stopped_because:
         here.out.lines([(f"Vectors were left alone: {report.stopped_because}.", "plain")])
     elif report.embedded + report.passages:
-        here.out.lines([(f"Embedded {report.embedded} memories and {report.passages} passages.", "plain")])
+        here.out.lines(
+            [(f"Embedded {memories_counted(report.embedded)} and {counted(report.passages, 'passage')}.", "plain")]
+        )
 
 
 @command("backup")
 @click.argument("file", metavar="FILE", type=_FILE)
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 def backup(here: Invocation, file: Path, force: bool) -> None:
-    """Copy the whole store into FILE, while others may be writing to it.
+    """Copy the whole store into FILE.
 
-    The copy is as of one moment, readable by you alone, and checked before it gets its name. It holds everything:
-    private and local-only memories, what was forgotten, the history, and what was said in sessions. It is an SQLite
-    store, whatever kind it is a copy of, and `backstory restore` brings it into any kind.
+    Others may be writing to it meanwhile. The copy is as of one moment, readable by you alone, and checked before it
+    gets its name. It holds everything: private and local-only memories, what was forgotten, the history, and what was
+    said in sessions. It is an SQLite store, whatever kind it is a copy of, and `backstory restore` brings it into any
+    kind.
     """
     with _upkeep(here) as (_, upkeep):
         size = drive(upkeep.backup(file.absolute(), overwrite=force))
@@ -169,7 +175,8 @@ def restore(here: Invocation, file: Path) -> None:
         counts = {"memories": restored.memories, "messages": restored.messages, "unshared": restored.unshared}
         here.out.json({**counts, "kept": kept})
         return
-    here.out.lines([(f"Restored {restored.memories} memories and {restored.messages} messages from {file}", "good")])
+    held = f"{memories_counted(restored.memories)} and {counted(restored.messages, 'message')}"
+    here.out.lines([(f"Restored {held} from {file}", "good")])
     if restored.unshared:
         alone = "1 of them stands" if restored.unshared == 1 else f"{restored.unshared} of them stand"
         here.out.lines([(f"{alone} here alone, not on the ref: private, local-only or of other projects", "plain")])
@@ -223,7 +230,7 @@ def _tell_findings(here: Invocation, findings: Sequence[Finding], location: str)
         here.out.lines([(f"            way out: {way_out}", "plain")])
     bad = sum(found.severity is not Severity.NOTE for found in findings)
     if bad:
-        here.out.lines([(f"{bad} faults in {location}", "bad")])
+        here.out.lines([(f"{counted(bad, 'fault')} in {location}", "bad")])
     else:
         here.out.lines([(f"{location} is whole", "good")])
 
@@ -234,18 +241,18 @@ def _save(upkeep: Upkeep, file: Path) -> dict[str, object]:
     _write_new(file, saved.memories)
     sessions = file.with_name(file.name + SESSIONS_SUFFIX) if saved.messages else None
     if sessions is not None:
-        _write_new(sessions, [*saved.messages, *saved.blobs])
+        _write_new(sessions, saved.sessions)
     return {
         "file": str(file),
         "memories": memories,
         "sessions_file": None if sessions is None else str(sessions),
-        "messages": len(saved.messages),
-        "blobs": len(saved.blobs),
+        "messages": saved.messages,
+        "blobs": saved.blobs,
         "lost": list(saved.lost),
     }
 
 
-def _write_new(file: Path, lines: Sequence[str]) -> None:
+def _write_new(file: Path, lines: Iterable[str]) -> None:
     """Write a file that must not be there yet, readable by its owner only."""
     from backstory.errors import InputError
 

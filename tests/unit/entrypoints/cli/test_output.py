@@ -121,3 +121,47 @@ def test_json_at_a_terminal_has_them_in_its_own_escapes() -> None:
     text = printed(lambda out: out.json(value))
     assert "\\u202ey\\udb40\\udc41é" in text
     assert json.loads(text) == value
+
+
+LONG = "The deployment of the payments service is announced in the channel #deploys ten minutes before it begins."
+WIDE = Table(
+    columns=(
+        Column("#", is_number=True),
+        Column("memory", is_wide=True),
+        Column("learned"),
+        Column("why", is_wide=True),
+    ),
+    rows=[("7", LONG, "2026-03-02", "asked"), ("12", "short", "2026-03-03", "")],
+    empty="Nothing.",
+)
+
+
+def laid_out(monkeypatch: pytest.MonkeyPatch, columns: int) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    return printed(lambda out: out.table(WIDE)).splitlines()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 65])
+def test_on_a_narrow_terminal_a_long_text_stands_below_its_row(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    lines = laid_out(monkeypatch, columns)
+    assert lines[0] == " #  learned     why"
+    assert lines[1] == " 7  2026-03-02  asked"
+    assert lines[2] == "    " + LONG[: columns - 5] + "…"
+    assert lines[3:] == ["12  2026-03-03", "    short"]
+
+
+def test_what_is_too_much_is_taken_from_the_longest_text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, first, *_ = laid_out(monkeypatch, 100)
+    assert first.endswith("…  2026-03-02  asked")
+    assert len(first) == 100
+    assert head.endswith("why")
+
+
+def test_a_column_without_anything_in_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    table = Table(
+        columns=(Column("#", is_number=True), Column("reason"), Column("tag")), rows=[("1", "", "a")], empty="-"
+    )
+    assert printed(lambda out: out.table(table)).splitlines() == ["#  tag", "1  a"]

@@ -9,7 +9,7 @@ import pytest
 
 from backstory.domain.memory import Kind
 from backstory.domain.vocabulary import Classified
-from backstory.entrypoints.cli.parameters import DURATION, KIND, kinds_of, learned_range
+from backstory.entrypoints.cli.parameters import DURATION, KIND, KINDS_TOLD, WholeNumber, kinds_of, learned_range
 from backstory.errors import InputError
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -32,6 +32,26 @@ def test_a_kind_goes_by_any_of_its_names() -> None:
     assert KIND.convert("stack_fact", None, None).kind is Kind.FACT
     with pytest.raises(InputError):
         KIND.convert("thing", None, None)
+
+
+def test_no_kind_is_not_any_kind() -> None:
+    with pytest.raises(click.BadParameter):
+        KIND.convert(" ", None, None)
+
+
+def test_the_help_names_every_kind() -> None:
+    assert KINDS_TOLD.replace(" or ", ", ").split(", ") == [kind.value for kind in Kind]
+
+
+@pytest.mark.parametrize(("text", "number"), [("1", 1), (" 7 ", 7), ("+3", 3), ("10", 10), (5, 5)])
+def test_a_whole_number_lies_within_its_limits(text: object, number: int) -> None:
+    assert WholeNumber(1, 10).convert(text, None, None) == number
+
+
+@pytest.mark.parametrize("text", ["", "0", "11", "-1", "1.5", "1e3", "1_0", "ten", "9" * 5000])
+def test_what_lies_outside_of_the_limits_is_told_what_is_allowed(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="allowed: 1 to 10"):
+        WholeNumber(1, 10).convert(text, None, None)
 
 
 def test_kinds_are_collected_once() -> None:
