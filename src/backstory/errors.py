@@ -55,11 +55,27 @@ class AmbiguousMatch(InputError):
 
 
 class NotFound(BackstoryError):
-    """There is no such memory, session or change."""
+    """There is no such memory, session or change. ``hint`` says where those are listed that there are."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class OutOfScope(BackstoryError):
-    """The memory belongs to another project, so it can be neither changed nor superseded from here."""
+    """The memory belongs to another project, so it can be neither changed nor superseded from here.
+
+    Also what an agent asked for, and only a person may do. ``hint`` says what to do, where that is not to run the
+    command in the other project.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+ASK_A_PERSON = "ask the person to run it, in a terminal of their own"
+"""What an agent is told to do about what only a person may."""
 
 
 class Conflict(BackstoryError):
@@ -69,12 +85,14 @@ class Conflict(BackstoryError):
 
 
 class ConfigError(BackstoryError):
-    """A setting is unknown, misspelt or has an impossible value. ``option`` names it as the user wrote it."""
+    """A setting is unknown, misspelt or has an impossible value. ``option`` names it as the user wrote it; ``hint``
+    says what to do, where that is not to look into the settings."""
 
-    def __init__(self, message: str, *, option: str, source: str | None = None) -> None:
+    def __init__(self, message: str, *, option: str, source: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.option = option
         self.source = source
+        self.hint = hint
 
 
 class StoreError(BackstoryError):

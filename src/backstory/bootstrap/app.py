@@ -153,35 +153,27 @@ class App:
     @cached_property
     def text_model(self) -> TextModel | None:
         """The configured language model, with its calls booked; None where there is none in this process."""
-        from backstory.bootstrap.models import metered, text_model
+        from backstory.bootstrap.models import text_model
 
         model = text_model(self.settings, host=self.host_model)
         if model is None:
             return None
+        from backstory.bootstrap.spending import metered
+
         return metered(model, self.backend.ledger, self.settings, caps=self.caps, clock=self.clock, ids=self.ids)
 
     @cached_property
     def caps(self) -> Caps:
         """The most that may be spent on models. Raises ConfigError for a cap that could never be reached."""
-        from backstory.bootstrap.models import caps
+        from backstory.bootstrap.spending import caps
 
         return caps(self.settings)
 
     @cached_property
     def spending(self) -> Spending:
-        from backstory.adapters.local_zone import LocalZone
-        from backstory.bootstrap.models import has_text_model
-        from backstory.services.ledger import Spending
+        from backstory.bootstrap.spending import spending
 
-        chosen = self.settings
-        features: tuple[str, ...] = ()
-        if chosen.recall.rerank != "off" and (has_text_model(chosen) or self.host_model is not None):
-            features += ("rerank",)
-        if chosen.archive.enabled and chosen.models.provider != "none":  # a command may look at what OpenCode's asked
-            of_strategy = {"tree": ("summary_tree",), "observations": ("observation", "reflection")}
-            features += of_strategy.get(chosen.session.strategy, ())
-            features += ("dream",) if chosen.dream.enabled else ()
-        return Spending(self.backend.ledger, caps=self.caps, features=features, clock=self.clock, zone=LocalZone())
+        return spending(self)
 
     @cached_property
     def reranker(self) -> Reranker | None:
@@ -238,31 +230,15 @@ class App:
 
     @cached_property
     def conversations(self) -> Conversations:
-        from backstory.adapters.blocking import run_blocking
-        from backstory.domain.part_admission import keep_limits
-        from backstory.services.conversation import Conversations
+        from backstory.bootstrap.archive import conversations
 
-        archive = self.settings.archive
-        return Conversations(
-            self.backend.conversations,
-            self.remember,
-            clock=self.clock,
-            archive=archive.enabled,
-            capture=self.settings.capture.enabled,
-            aside=run_blocking,
-            keep=keep_limits(attachment_bytes=archive.attachment_max_bytes, tool_passages=archive.tool_passages),
-        )
+        return conversations(self)
 
     @cached_property
     def retention(self) -> Retention:
-        from backstory.services.retention import Retention
+        from backstory.bootstrap.archive import retention
 
-        return Retention(
-            self.backend.conversations,
-            self.backend.digests,
-            clock=self.clock,
-            days=self.settings.archive.retention_days,
-        )
+        return retention(self)
 
     @cached_property
     def long_sessions(self) -> LongSessions | None:

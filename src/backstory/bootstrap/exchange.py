@@ -51,8 +51,8 @@ DESCRIPTIONS: dict[str, str] = {
     "observational": "opencode-observational-memory: folders .opencode/om-state",
     "opencode": "sessions of OpenCode, from its own database",
     "claude-code": "sessions of Claude Code, from its transcripts",
-    "chatgpt": "ChatGPT: conversations.json of an export; with --format, a list of its memories",
-    "claude": "Claude: conversations.json and memories.json of an export; with --format, a list of its memories",
+    "chatgpt": "ChatGPT: an export, as the zip or its conversations.json; with --format, a list of its memories",
+    "claude": "Claude: an export, as the zip or its conversations.json and memories.json; with --format, a list",
     "mcp-memory": "the MCP reference memory server: its file of JSON lines",
     "basic-memory": "basic-memory: a folder of its notes",
     "agents-md": "AGENTS.md, CLAUDE.md and the like, named themselves",
@@ -100,6 +100,7 @@ def find_stores(place: str, *, format_name: str | None = None, shown: str | None
         reason = error.strerror or "it cannot be read"
         raise InputError(f"{named!r} cannot be looked through: {reason}", field="place") from error
     if not found:
+        _refuse_zip(place, named)
         looked_for = format_name or (place if place in READERS else "any of " + ", ".join(READERS))
         raise InputError(
             f"there is no store at {named!r} that could be imported; looked for {looked_for}",
@@ -107,6 +108,23 @@ def find_stores(place: str, *, format_name: str | None = None, shown: str | None
             hint="`backstory import --list` tells what each format is",
         )
     return found
+
+
+def _refuse_zip(place: str, named: str) -> None:
+    """Say what is missing in a zip in which nothing was found."""
+    from backstory.adapters.formats.outside_files import named as path_of
+    from backstory.adapters.formats.zipped import is_zip, zips_within
+
+    path = path_of(place)
+    if not is_zip(path):
+        return
+    within = zips_within(path)
+    told = f"; it holds other zips, which are not read: {within[0][:100]!r}" if within else ""
+    raise InputError(
+        f"the zip {named!r} holds no conversations.json or memories.json of ChatGPT or Claude{told}",
+        field="place",
+        hint="unpack it, and name what is to be imported",
+    )
 
 
 def _found(place: str, format_name: str | None) -> list[FoundStore]:
@@ -163,9 +181,10 @@ def shown_place(place: str) -> str:
 
 
 def _believed(place: str, format_name: str) -> list[FoundStore]:
+    from backstory.adapters.formats.zipped import is_zip
     from backstory.ports.formats import FoundStore
 
-    fits = format_name in _ON_ITS_WORD and Path(place).is_file()
+    fits = format_name in _ON_ITS_WORD and Path(place).is_file() and not is_zip(Path(place).resolve())
     return [FoundStore(format=format_name, place=str(Path(place).resolve()))] if fits else []
 
 

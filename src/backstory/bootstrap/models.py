@@ -9,9 +9,6 @@ from backstory.errors import ConfigError
 from backstory.ports.models import Embedder, SecondEmbedder
 
 if TYPE_CHECKING:
-    from backstory.domain.ledger import Caps
-    from backstory.ports.ledger import Ledger
-    from backstory.ports.system import Clock, IdSource
     from backstory.ports.text_models import TextModel
 
 
@@ -89,44 +86,6 @@ def text_model(settings: Settings, *, host: TextModel | None = None) -> TextMode
         retries=chosen.max_retries,
         concurrency=chosen.concurrency,
     )
-
-
-def metered(
-    model: TextModel, ledger: Ledger, settings: Settings, *, caps: Caps, clock: Clock, ids: IdSource
-) -> TextModel:
-    """The model with its calls booked, and none made beyond the caps."""
-    from backstory.adapters.local_zone import LocalZone
-    from backstory.adapters.text_models.metered import MeteredTextModel, Terms
-    from backstory.adapters.tokens import EstimatedTokens
-    from backstory.domain.ledger import Prices
-
-    chosen = settings.models
-    prices = Prices(input=millionths(chosen.price_input), output=millionths(chosen.price_output))
-    terms = Terms(caps=caps, prices=prices, zone=LocalZone())
-    return MeteredTextModel(model, ledger, terms=terms, clock=clock, ids=ids, tokens=EstimatedTokens())
-
-
-def caps(settings: Settings) -> Caps:
-    """The most that may be spent on models. Raises ConfigError for a cap that could never be reached."""
-    from backstory.domain.ledger import Caps, read_feature_caps
-
-    chosen = settings.models
-    if chosen.cap_day_cost is not None:
-        needed(chosen.price_input, "models.price_input", by="models.cap_day_cost")
-        needed(chosen.price_output, "models.price_output", by="models.cap_day_cost")
-    return Caps(
-        day_tokens=chosen.cap_day_tokens,
-        day_cost=millionths(chosen.cap_day_cost),
-        session_tokens=chosen.cap_session_tokens,
-        features=read_feature_caps(chosen.cap_features),
-    )
-
-
-def millionths(amount: str | None) -> int | None:
-    """An amount of money in millionths; None for none."""
-    from backstory.domain.ledger import read_money
-
-    return None if amount is None else read_money(amount)
 
 
 def needed(value: str | None, option: str, *, by: str = "the chosen model") -> str:

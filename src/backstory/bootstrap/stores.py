@@ -55,7 +55,7 @@ def _postgres() -> Callable[..., Backend]:
         if error.name is None or error.name.partition(".")[0] != "psycopg":
             raise
         needs = "a Postgres store needs psycopg, not installed here: pip install 'backstory[postgres]'"
-        raise ConfigError(needs, option="store.url") from error
+        raise ConfigError(needs, option="store.url", hint="install it, or name another store with --store") from error
     return open_postgres
 
 

@@ -10,15 +10,19 @@ import binascii
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from backstory.codecs.record import Fields, Json, as_object, format_time, time_or_none
+from backstory.codecs.fields import Fields, Json, as_object
+from backstory.codecs.record import format_time, time_or_none
 from backstory.domain.blob import Blob, hash_of, make_blob
 from backstory.domain.conversation import BlobHash, BlobRef, Message, Part, Role, Session
 from backstory.domain.digest import DigestState, Piece, SessionDigest, Strategy
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
+from backstory.domain.interchange import UNVOUCHED, is_unvouched
 from backstory.errors import InputError
 
 _STATE = ("shown", "shown_for", "shown_task", "shown_response", "current_task", "suggested_response", "system_prompt")
-_STATE_FIELDS = frozenset({"session", "strategy", *_STATE, "last_cycle_at", "last_cycle", "updated_at", "pieces"})
+_STATE_FIELDS = frozenset(
+    {"session", "strategy", *_STATE, "last_cycle_at", "last_cycle", "updated_at", "pieces", "unvouched"}
+)
 
 
 def encode_session(session: Session) -> dict[str, object]:
@@ -99,7 +103,8 @@ def decode_blob(record: Json) -> Blob:
 
 
 def encode_digest(digest: SessionDigest) -> dict[str, object]:
-    """The state of a digest, without what only matters to a process at work, and the number of its pieces."""
+    """The state of a digest, without what only matters to a process at work, and the number of its pieces. That nobody
+    vouched for it goes along: a person who vouches for the file does not vouch for what came into it from others."""
     state = digest.state
     return {
         "session": state.session,
@@ -110,6 +115,7 @@ def encode_digest(digest: SessionDigest) -> dict[str, object]:
         "last_cycle": state.last_cycle,
         "updated_at": format_time(state.updated_at),
         "pieces": len(digest.pieces),
+        **({"unvouched": True} if is_unvouched(digest) else {}),
     }
 
 
@@ -129,6 +135,7 @@ def decode_digest_state(record: Json) -> tuple[DigestState, int]:
         system_prompt=fields.text("system_prompt"),
         last_cycle_at=fields.time("last_cycle_at"),
         last_cycle=fields.text("last_cycle"),
+        problem=UNVOUCHED if fields.boolean("unvouched") else None,
         updated_at=_needed(fields, "updated_at"),
     )
     return state, fields.integer("pieces")

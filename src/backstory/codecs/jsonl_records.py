@@ -18,9 +18,10 @@ from backstory.codecs.evidence import (
     encode_piece,
     encode_session,
 )
+from backstory.codecs.fields import Fields, as_object
 from backstory.codecs.jsonl import FORMAT, WHOLE_VERSION, BadLine, Entry, Header, decode_entries, memory_line
 from backstory.codecs.messages import encode_blob, encode_message
-from backstory.codecs.record import Fields, as_object, decode_memory, encode_memory, format_time
+from backstory.codecs.record import decode_memory, encode_memory, format_time
 from backstory.domain.blob import Blob
 from backstory.domain.conversation import Message, Session
 from backstory.domain.digest import DigestState, Piece, SessionDigest

@@ -20,7 +20,13 @@ from backstory.domain.near_duplicates import Sameness, Verdict
 from backstory.domain.provenance import is_injectable, trust
 from backstory.domain.restatement import readers
 from backstory.domain.said_words import BORDER, is_spaced, said_words
-from backstory.domain.same_meaning import ALIKE_IN_WORDS, said_alike, said_in_other_words
+from backstory.domain.same_meaning import (
+    ALIKE_IN_WORDS,
+    may_be_alike,
+    may_be_in_other_words,
+    said_alike,
+    said_in_other_words,
+)
 from backstory.domain.scope import Audience
 from backstory.domain.set_join import SetJoin
 from backstory.domain.text import normalise
@@ -142,12 +148,12 @@ def same_words(memories: Sequence[Memory]) -> Found:
         known.append(place)
         return known[:-1]
 
-    return _found(Pass.EXACT, memories, partners, said_alike, NOTHING_BEFORE)
+    return _found(Pass.EXACT, memories, partners, _BY_WORDING, NOTHING_BEFORE)
 
 
 def like_worded(memories: Sequence[Memory], before: Before = NOTHING_BEFORE) -> Found:
     """Those whose wordings are alike: three characters after three (``ALIKE``), or word by word."""
-    return _found(Pass.WORDING, memories, _Wordings(memories).partners, said_alike, before)
+    return _found(Pass.WORDING, memories, _Wordings(memories).partners, _BY_WORDING, before)
 
 
 def near_in_meaning(
@@ -155,7 +161,7 @@ def near_in_meaning(
 ) -> Found:
     """Those whose vectors are near each other. ``near`` has, for a place in ``memories``, the earlier places whose
     cosine with it is at least ``NEAR``, nearest first."""
-    return _found(Pass.MEANING, memories, lambda place: near.get(place, ()), said_in_other_words, before)
+    return _found(Pass.MEANING, memories, lambda place: near.get(place, ()), _BY_MEANING, before)
 
 
 def merged(kept: Memory, removed: Sequence[Memory]) -> Memory:
@@ -179,7 +185,7 @@ def _found(
     found_by: Pass,
     memories: Sequence[Memory],
     partners: Callable[[int], Sequence[int]],
-    judge: Callable[[str, str], Sameness],
+    judge: _Judge,
     before: Before,
 ) -> Found:
     """Go through the memories in order; each joins an earlier one that says the same, or stays for itself.
@@ -194,7 +200,10 @@ def _found(
         for earlier in partners(place)[:MOST_COMPARED]:
             if earlier in joined or readers(memories[earlier]) != readers(memory):
                 continue
-            sameness = _judged(memories[earlier], memory, judge)
+            is_told = place in doubtful or memory.id in before.told
+            if is_told and not judge.may_be_same(memories[earlier].content, memory.content):
+                continue  # one doubt of it is enough
+            sameness = _judged(memories[earlier], memory, judge.compare)
             if sameness.verdict is Verdict.SAME and memory.id not in before.staying:
                 removed.setdefault(earlier, []).append(place)
                 joined.add(place)
@@ -220,9 +229,9 @@ def _found(
     )
 
 
-def _judged(kept: Memory, other: Memory, judge: Callable[[str, str], Sameness]) -> Sameness:
+def _judged(kept: Memory, other: Memory, compare: Callable[[str, str], Sameness]) -> Sameness:
     """The verdict on two texts; where they are filed under different areas or issues, they may be about two things."""
-    sameness = judge(kept.content, other.content)
+    sameness = compare(kept.content, other.content)
     differing = [
         f"{label}: {one} against {two}"
         for label, one, two in (("area", kept.area, other.area), ("issue", kept.issue, other.issue))
@@ -231,6 +240,18 @@ def _judged(kept: Memory, other: Memory, judge: Callable[[str, str], Sameness]) 
     if sameness.verdict is Verdict.SAME and differing:
         return Sameness(verdict=Verdict.UNCERTAIN, reasons=tuple(differing))
     return sameness
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """How a pass compares two texts. Where it may not find them the same, ``may_be_same`` mostly says so, and fast."""
+
+    compare: Callable[[str, str], Sameness]
+    may_be_same: Callable[[str, str], bool]
+
+
+_BY_WORDING = _Judge(said_alike, may_be_alike)
+_BY_MEANING = _Judge(said_in_other_words, may_be_in_other_words)
 
 
 class _Wordings:
@@ -246,17 +267,19 @@ class _Wordings:
         self._by_signs = SetJoin(unspaced, at_least=ALIKE_UNSPACED, shared=2)
 
     def partners(self, place: int) -> list[int]:
-        """The earlier places of like wording, most alike first; this one counts as earlier from now on."""
+        """The earlier places of like wording that are worth comparing, most alike first; this one counts as earlier
+        from now on."""
         letters, words = self._letters[place], self._words[place]
         joins = [(self._by_letters, letters), (self._by_words, words)]
         if not self._spaced[place]:
             joins.append((self._by_signs, letters))
         share: dict[int, float] = {}
         for join, members in joins:
-            for alike, earlier in join.like(members):
+            for alike, earlier in join.like(members, most=MOST_COMPARED):
                 share[earlier] = max(alike, share.get(earlier, 0.0))
             join.add(place, members)
-        return sorted(share, key=lambda earlier: (-share[earlier], earlier))
+        # what is among the first by its highest share is among them in the join that has it
+        return sorted(share, key=lambda earlier: (-share[earlier], earlier))[:MOST_COMPARED]
 
 
 def _windows(text: str) -> frozenset[str]:

@@ -10,17 +10,8 @@ from backstory.domain.admission import TextLimits, admit, admit_evidence, admit_
 from backstory.domain.capture import guess_kind
 from backstory.domain.ids import MemoryId
 from backstory.domain.labels import canonical_area
-from backstory.domain.memory import (
-    Kind,
-    Memory,
-    Revision,
-    Sensitivity,
-    Source,
-    Tier,
-    Times,
-    Visibility,
-    starting_weight,
-)
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Kind, Memory, Sensitivity, Source, Tier, Times, Visibility, starting_weight
 from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.succession import succeed

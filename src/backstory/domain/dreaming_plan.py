@@ -27,18 +27,8 @@ from backstory.domain.dreaming_known import Known, share, words
 from backstory.domain.dreaming_lineage import made_from
 from backstory.domain.history import Edit
 from backstory.domain.ids import MemoryId, ProjectId, SessionId
-from backstory.domain.memory import (
-    Active,
-    Memory,
-    Sensitivity,
-    Source,
-    Times,
-    Visibility,
-    confirm,
-    forget,
-    starting_weight,
-    supersede,
-)
+from backstory.domain.lifecycle import confirm, forget, supersede
+from backstory.domain.memory import Active, Memory, Sensitivity, Source, Times, Visibility, starting_weight
 from backstory.domain.near_duplicates import Verdict, compare
 from backstory.domain.proposals import Proposals, ProposedFact
 from backstory.domain.provenance import Origin, Provenance, is_injectable, lowest, trust

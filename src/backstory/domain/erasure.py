@@ -4,12 +4,12 @@ still hide. Values only; where texts are kept is the stores' affair.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
+from backstory.domain.erasure_encodings import ENCODED_RUN, encoded_patterns
 from backstory.domain.memory import Deleted, Memory
 
 ERASED = "[erased]"
@@ -42,7 +42,8 @@ def is_erased(memory: Memory) -> bool:
 
 def eraser_of(texts: Sequence[str]) -> Rewrite:
     """What puts ``ERASED`` in the place of each of the texts, in any letter case and spacing, in either composition of
-    Unicode, and escaped for JSON or XML, however often; a full stop at the end may be missing. And of its base64.
+    Unicode, and escaped for JSON or XML, however often; a full stop at the end may be missing. And in other signs, see
+    ``erasure_encodings``.
 
     A text of fewer than ``MIN_WITHIN_CHARS`` is only found where nothing stands around it. Longer texts come first, so
     that what holds another one goes as a whole. Linear, but for texts that repeat themselves: 0.1 s for a megabyte.
@@ -69,16 +70,23 @@ def size(text: str) -> int:
 
 
 def _rewriting(within: Sequence[str], whole: set[str]) -> Rewrite:
-    patterns = [pattern for text in within for pattern in (_pattern(_plain(text)), *map(_exactly, base64_forms(text)))]
-    found = re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
+    plain = _one_of([_pattern(_plain(text)) for text in within])
+    encoded = _one_of([pattern for text in within for pattern in encoded_patterns(_plain(text))])
     folded = {_folded(text) for text in whole}
 
     def rewrite(text: str) -> str:
         if len(text) < MIN_WITHIN_CHARS + 8 and _folded(_plain(text)) in folded:
             return ERASED
-        return text if found is None else found.sub(ERASED, text)
+        if encoded is not None:  # first: a shorter text must not be taken out of the middle of a longer one's
+            kept = re.sub(ENCODED_RUN, lambda run: encoded.sub(ERASED, run[0]), text)
+            text = text if kept == text else kept
+        return text if plain is None else plain.sub(ERASED, text)
 
     return rewrite
+
+
+def _one_of(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
 
 def _plain(text: str) -> str:
@@ -103,10 +111,6 @@ def _blanks_and_word(word: str) -> str:
 
 def _word(word: str) -> str:
     return "".join(map(_sign, _SIGNS.findall(word)))
-
-
-def _exactly(form: bytes) -> str:
-    return f"(?-i:{re.escape(form.decode('ascii'))})"
 
 
 def _sign(char: str) -> str:
@@ -144,9 +148,10 @@ def _escaped(char: str) -> str:
 
 
 def raw_forms(text: str) -> list[bytes]:
-    """In which bytes a text may lie on a disk: UTF-8, UTF-16 and JSON, in both compositions of Unicode; and base64.
+    """In which bytes a text may lie on a disk: UTF-8, UTF-16 and JSON, in both compositions of Unicode.
 
-    Those of the first kind are to be compared without regard to the case of ASCII letters. Empty for a blank text.
+    To be compared without regard to the case of ASCII letters. Empty for a blank text. Other signs are in
+    ``erasure_encodings``.
     """
     forms: dict[bytes, None] = {}
     stripped = text.strip()
@@ -160,18 +165,3 @@ def raw_forms(text: str) -> list[bytes]:
         forms[composed.encode("utf-16-le", "surrogatepass")] = None
         forms[composed.encode("utf-16-be", "surrogatepass")] = None
     return list(forms)
-
-
-def base64_forms(text: str) -> list[bytes]:
-    """The part of a text's base64 that is the same whatever stands around it, for each of the three places that it may
-    begin at; to be compared as it is. Empty for what is too short to be told from chance."""
-    data = text.strip().encode("utf-8", "surrogatepass")
-    if len(data) < MIN_WITHIN_CHARS:
-        return []
-    forms = []
-    for before in range(3):
-        encoded = base64.b64encode(b"\0" * before + data)
-        first = 0 if before == 0 else 4  # the signs that what stands before takes part in
-        certain = (before + len(data)) // 3 * 4
-        forms.append(encoded[first:certain])
-    return forms

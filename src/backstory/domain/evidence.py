@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from backstory.domain.evidence_signs import PassageSigns
 from backstory.domain.ids import MessageId, SessionId
+from backstory.domain.typed_words import AS_TOKENS, Wording
 
 _BEST_OF_SESSION = 3
 _DEVIATIONS = 4.0
@@ -130,13 +131,13 @@ def score_messages(signs: Sequence[PassageSigns], weights: EvidenceWeights) -> l
     return sorted(scores, key=lambda score: -score.total)
 
 
-def explain_evidence(signs: PassageSigns) -> tuple[str, ...]:
-    """The reasons for a message, for people."""
+def explain_evidence(signs: PassageSigns, wording: Wording = AS_TOKENS) -> tuple[str, ...]:
+    """The reasons for a message, for people; ``wording`` has the question's words as they were typed."""
     reasons = []
     if signs.cosine is not None:
         reasons.append(f"meaning {max(signs.cosine, signs.cosine_around or 0.0):.2f}")
     if signs.matched:
-        reasons.append(f"words {signs.coverage:.0%} of the question ({', '.join(signs.matched[:6])})")
+        reasons.append(f"words {signs.coverage:.0%} of the question ({', '.join(wording.of(signs.matched)[:6])})")
     if signs.speaker:
         reasons.append("the speaker asked for")
     if signs.date:

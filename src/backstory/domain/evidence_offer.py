@@ -6,6 +6,7 @@ The prompt's form is judged in ``evidence_asked.py``; the signs are read in ``ev
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,14 +14,17 @@ from backstory.domain.conversation import Role
 from backstory.domain.evidence import BY_WORDS, WITH_MEANING, explain_evidence, score_messages
 from backstory.domain.evidence_passages import EvidencePassage, PassageNumber
 from backstory.domain.evidence_signs import PassageSigns
+from backstory.domain.ids import MessageId
 from backstory.domain.memory import Memory
 from backstory.domain.provenance import Origin
 from backstory.domain.small_talk import SMALL_TALK
 from backstory.domain.text import QueryTerm, analyse_query, normalise
 
 MOST_OFFERED = 3
+QUOTED = "quoted instead: "
 NOTHING_SAID = "no earlier session here holds any of its words"
 _TELLING = 3
+_SOURCE = r"message (.+?) of session .+? \(\d+% sure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,23 @@ def repeats(passage: EvidencePassage, memory: Memory) -> bool:
     if memory.origin in (Origin.IMPORTED, Origin.PEER):
         return is_said and sum(term.weight == 1.0 for term in analyse_query(memory.content)) >= _TELLING
     return is_said or passage.message in memory.provenance.messages
+
+
+def told_quotes(items: Sequence[OfferedPassage]) -> str:
+    """What is kept beside a block of quotes: where each is from, how sure it is, and why; ``quoted_messages`` reads
+    it."""
+    told = (
+        f"message {item.passage.message} of session {item.passage.session} "
+        f"({item.confidence:.0%} sure, {', '.join(item.reasons)})"
+        for item in items
+    )
+    return f"{QUOTED}{'; '.join(told)}"
+
+
+def quoted_messages(told: str | None) -> list[MessageId]:
+    """The messages that a block quotes, from what is kept beside it (``told_quotes``); none where it quotes none."""
+    _, quoted, sources = (told or "").partition(QUOTED)
+    return [MessageId(name) for name in re.findall(_SOURCE, sources)] if quoted else []
 
 
 def offer(

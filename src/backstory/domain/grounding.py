@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from backstory.domain.ids import MessageId
+from backstory.domain.outside_passages import passages, reported_order
 from backstory.domain.provenance import Origin, is_injectable, lowest, trust
-from backstory.domain.text import analyse, analyse_query
+from backstory.domain.telling_words import carries_word, denies, telling_words, tokens_of
 from backstory.domain.utterance import Utterance
 
 LEAST_SUPPORT = 0.6
@@ -29,14 +28,7 @@ REPEATED_SHARE = 0.65
 of 43 true findings were the assistant's own, but a word or two put beside an order in plain words hid it."""
 SLACK = 0.2
 """Share of plain words by which an utterance may fall short and still count as the one who said it."""
-
-_PASSAGE_CHARS = 480
-_HALF_LINES, _HALF_CHARS = 2, 160
-_OVERLAP_CHARS = 80
 _MOST_SOURCES = 4  # what is put together from more places nobody has said
-_NAME_WEIGHT = 2.0
-_SYMBOL_CHARS = 8  # a shorter last part of a name is a word like others
-_ENDING_CHARS = 3  # that a stem lacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +60,6 @@ def ground(text: str, utterances: Sequence[Utterance], *, named: Collection[Mess
     return Grounding(origin=lowest((found.origin, claimed.origin)), messages=claimed.messages, support=found.support)
 
 
-class _Word(NamedTuple):
-    """A telling word: its token, and for a name its parts."""
-
-    token: str
-    parts: tuple[str, ...]
-    weight: float
-    is_name: bool
-
-
 class _Source(NamedTuple):
     """An utterance, or a passage of outside text, and which words of the statement it carries, a bit for each."""
 
@@ -85,16 +68,11 @@ class _Source(NamedTuple):
     orders: bool = False
 
 
-class _Passage(NamedTuple):
-    tokens: frozenset[str]
-    orders: bool
-
-
 class _Statement:
     """The words of a statement, and sums over sets of them."""
 
     def __init__(self, text: str) -> None:
-        self.words = _telling_words(text)
+        self.words = telling_words(text)
         self.total = self.weight((1 << len(self.words)) - 1)
         self.denies = denies(text)
 
@@ -105,7 +83,7 @@ class _Statement:
         return any(word.is_name for place, word in enumerate(self.words) if carried >> place & 1)
 
     def carried_by(self, tokens: frozenset[str]) -> int:
-        return sum(1 << place for place, word in enumerate(self.words) if _carries(tokens, word))
+        return sum(1 << place for place, word in enumerate(self.words) if carries_word(tokens, word))
 
     def best(self, sources: Sequence[_Source], count: int) -> list[_Source]:
         """The few sources that carry most between them, each the best for what is missing; of equals the earliest."""
@@ -170,13 +148,13 @@ def _sorted(
 
 def _carried(said: _Statement, utterance: Utterance, outside: Sequence[_Source]) -> int:
     """What a speaker says of a statement. Who only asks about what outside text says, does not say it."""
-    carries = said.carried_by(_tokens(_own_words(utterance)))
+    carries = said.carried_by(tokens_of(_own_words(utterance)))
     if not carries or utterance.origin is not Origin.USER or "?" not in utterance.text:
         return carries
     least = REPEATED_SHARE * said.weight(carries)
     if all(said.weight(passage.carries & carries) < least for passage in outside):
         return carries
-    return said.carried_by(_tokens("\n".join(one for one in _sentences(utterance.text) if not one.endswith("?"))))
+    return said.carried_by(tokens_of("\n".join(one for one in _sentences(utterance.text) if not one.endswith("?"))))
 
 
 def _repeats(said: _Statement, source: _Source, before: Sequence[_Source], outside: Sequence[_Source]) -> Origin | None:
@@ -223,7 +201,7 @@ def _says_so(said: _Statement, users: Sequence[_Source]) -> bool:
         denies(sentence) == said.denies
         for source in users
         for sentence in re.split(r"[.!?]\s|\n", source.utterance.text)
-        if 2 * said.weight(said.carried_by(_tokens(sentence))) >= said.weight(source.carries)
+        if 2 * said.weight(said.carried_by(tokens_of(sentence))) >= said.weight(source.carries)
     )
 
 
@@ -231,7 +209,7 @@ def _own_words(utterance: Utterance) -> str:
     """What a speaker says of himself: not where an assistant reports what some text wants of assistants."""
     if utterance.origin is Origin.USER or utterance.is_code:
         return utterance.text
-    return "\n".join(one for one in _sentences(utterance.text) if not _reported_order().search(one))
+    return "\n".join(one for one in _sentences(utterance.text) if not reported_order().search(one))
 
 
 def _sentences(text: str) -> list[str]:
@@ -248,7 +226,7 @@ def _below_agent(origins: Sequence[Origin]) -> Origin:
 
 
 def _passages_of(said: _Statement, utterance: Utterance) -> Iterator[_Source]:
-    for passage in _passages(utterance.text):
+    for passage in passages(utterance.text):
         if carries := said.carried_by(passage.tokens):
             yield _Source(utterance, carries, passage.orders)
 
@@ -263,116 +241,3 @@ def _together(sources: Sequence[_Source]) -> int:
 def _messages(chosen: Sequence[_Source], utterances: Sequence[Utterance]) -> tuple[MessageId, ...]:
     ids = {source.utterance.message for source in chosen}
     return tuple(dict.fromkeys(utterance.message for utterance in utterances if utterance.message in ids))
-
-
-def _telling_words(text: str) -> list[_Word]:
-    terms: list[tuple[str, bool, list[str]]] = []
-    for term in analyse_query(text):
-        if term.weight == 1.0:
-            terms.append((term.token, term.is_name, []))
-        elif terms:
-            terms[-1][2].append(term.token)
-    return [
-        _Word(token, tuple(parts), _NAME_WEIGHT if is_name and len(token) > 1 else 1.0, is_name)
-        for token, is_name, parts in terms
-    ]
-
-
-def _carries(tokens: frozenset[str], word: _Word) -> bool:
-    """Whether the word is there, the file or symbol at the end of a name, or all of its parts."""
-    if word.token in tokens:
-        return True
-    if not word.parts or tokens.isdisjoint(word.parts):
-        return False
-    return tokens.issuperset(word.parts) or any(_names_it(part, word.token) for part in word.parts if part in tokens)
-
-
-def _names_it(part: str, name: str) -> bool:
-    """Whether a part says it all: ``cart.py`` of ``src/cart.py``, ``ErrNotFound`` of ``store.ErrNotFound``."""
-    is_end = len(part) >= _SYMBOL_CHARS and name.rfind(part) + len(part) >= len(name) - _ENDING_CHARS
-    return "." in part or "_" in part or is_end
-
-
-@lru_cache(maxsize=4096)
-def _tokens(text: str) -> frozenset[str]:
-    return frozenset(analyse(text))
-
-
-@lru_cache(maxsize=512)
-def _passages(text: str) -> tuple[_Passage, ...]:
-    """A few lines at a time, each passage half covered by the next; a long line is cut, with an overlap."""
-    step = _PASSAGE_CHARS - _OVERLAP_CHARS
-    lines = [
-        line[start : start + _PASSAGE_CHARS]
-        for line in text.splitlines()
-        if line.strip()
-        for start in range(0, len(line), step)
-    ]
-    halves = [_passage("\n".join(half)) for half in _halves(lines)]
-    if len(halves) < 2:
-        return tuple(halves)
-    return tuple(_Passage(one.tokens | other.tokens, one.orders or other.orders) for one, other in pairwise(halves))
-
-
-def _halves(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Two lines at a time, and more where they are short, so that no order is hidden by breaking it into many."""
-    half: list[str] = []
-    for line in lines:
-        half.append(line)
-        if len(half) >= _HALF_LINES and sum(map(len, half)) >= _HALF_CHARS:
-            yield half
-            half = []
-    if half:
-        yield half
-
-
-def _passage(text: str) -> _Passage:
-    return _Passage(frozenset(analyse(text)), _orders().search(text) is not None)
-
-
-@cache
-def _orders() -> re.Pattern[str]:
-    """Words of texts that tell somebody what to do, what to believe from now on, or what is permitted."""
-    return re.compile(
-        r"\b(?:remember|memori[sz]e|forget|keep in mind|always|never|must|should|shall|do not|don['\u2019]t|may"
-        r"|allowed"
-        r"|need not|ignore|from now on|permanent\w*|please|assistants?|agents?|ai|llms?|passwords?|important|note"
-        r"|merk\w*|vergiss|immer|nie(?:mals)?|muss|müssen|soll(?:en|te)?|darf|dürfen|bitte|ab jetzt|passwort"
-        r"|souviens|toujours|jamais|doit|recuerda|siempre|nunca|debe\w*|sempre|ricorda|zawsze|nigdy|altijd|nooit"
-        r"|помни|всегда|никогда)\b"
-        r"|(?:^|[.!:;>#*-]\s+)(?:use|run|deploy|set|add|install|trust|disable|enable|skip|allow|grant|send|store"
-        r"|save|delete"
-        r"|remove|open|push|commit|sign|turn|make|put|configure|call|replace|change|upgrade|downgrade|switch"
-        r"|accept|approve"
-        r"|treat|consider|tell|assume)\s+(?!-)[a-z`'\"]|记住|記住|始终|必须|必須|不要|覚えて|必ず|기억해|항상",
-        re.IGNORECASE | re.MULTILINE,
-    )
-
-
-@cache
-def _reported_order() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:assistants?|(?:ai|llm|coding) (?:agents?|models?|tools?|operators?)|agents|llms?"
-        r"|ais?)\b.{0,40}\b(?:to|should|must|that)\b"
-        r"|\b(?:tells?|ask(?:s|ing)?|orders?|instruct(?:s|ing)?|wants?|addressed|aimed|meant|directed)\b.{0,40}"
-        r"\b(?:assistants?|agents|ais?|llms?|models)\b"
-        r"|\b(?:hidden|injected|embedded|planted) (?:text|instructions?|comments?|paragraphs?|orders?)"
-        r"|prompt injection"
-        r"|\bi(?:['\u2019]ve| have)? ignored?\b|\bignoriert|\bassistenten\b.{0,60}\b(?:soll|merken|will)\w*",
-        re.IGNORECASE,
-    )
-
-
-def denies(text: str) -> bool:
-    """Whether a text says that something is not so, or is not to be."""
-    return _denial().search(text) is not None
-
-
-@cache
-def _denial() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:not?|never|none|nothing|nobody|without|cannot|nor|neither|\w+n['\u2019]t|nicht|nie(?:mals)?"
-        r"|kein\w*|ohne|pas"
-        r"|jamais|sans|nunca|sin|não|nao|sem|mai|senza|niet|geen|nooit|nigdy|не|нет|никогда)\b|[不没沒]|ない|않",
-        re.IGNORECASE,
-    )

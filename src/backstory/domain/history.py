@@ -140,7 +140,10 @@ def _without_words(memory: Memory) -> Memory:
 
 
 WITHHELD = "a memory in it was forgotten, or made private or local-only"
-"""Why a frozen block is empty now."""
+WITHDRAWN = "a memory in it was erased, or a secret in it was masked"
+QUOTE_TAKEN_BACK = "what it quoted was taken back, forgotten or erased, or made private or local-only"
+NO_LONGER_SHOWN = frozenset({WITHHELD, WITHDRAWN, QUOTE_TAKEN_BACK})
+"""Why a frozen block is empty now that showed something before."""
 
 
 def withheld(change: Change) -> list[MemoryId]:

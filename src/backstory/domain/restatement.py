@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from backstory.domain.admission import MAX_TAGS, admit_tags
-from backstory.domain.memory import Memory, Tier, Visibility, confirm, status_at, status_name
+from backstory.domain.lifecycle import confirm
+from backstory.domain.memory import Memory, Tier, Visibility, status_at, status_name
 from backstory.domain.provenance import Origin, is_injectable, trust
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import CURRENT, Selection
-from backstory.domain.text import normalise
+from backstory.domain.statement_form import statement_form
 from backstory.domain.worth import STATED
 
 
@@ -89,4 +90,4 @@ def _tier_of_both(known: Memory, new: Memory, origin: Origin) -> Tier:
 
 
 def _statement(memory: Memory) -> tuple[object, ...]:
-    return normalise(memory.content), *readers(memory)
+    return statement_form(memory.content), *readers(memory)

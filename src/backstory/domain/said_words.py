@@ -34,7 +34,7 @@ _TWINS = {
     ord("…"): "...",
 }
 
-_PIECE = re.compile(r"`([^`\n]+)`([.,;:!?]*)|[^\s`]+")  # what stands between backticks is one piece
+_PIECE = re.compile(r"(?:`([^`\n]+)`|```([^`]*)```)([.,;:!?]*)|[^\s`]+")  # what stands between backticks is one piece
 _PUNCTUATED = re.compile(r"(.*?)([.,;:!?]*)", re.DOTALL)
 _BULLETS = frozenset({"-", "–", "—", "•", "·", "*"})
 _MEANT_ALONE = {".": "./", "''": "''", '""': "''"}
@@ -56,8 +56,8 @@ _ONE_WORD_FOR = {
     "utilise": "use", "utilize": "use", "utilises": "uses", "utilizes": "uses",
     "benutzt": "nutzt", "verwendet": "nutzt", "benutzen": "nutzen", "verwenden": "nutzen",
 }  # fmt: skip
-_NAMES_IN_CAPITALS = frozenset({"a", "it", "us", "who"})
-"""Words that in capitals may be names: a plan, a department, a country, an organisation."""
+NAMES_IN_CAPITALS = frozenset({"a", "it", "us", "who", "home", "path", "readme", "shell"})
+"""Words that in capitals may be names: a plan, a department, a country, an organisation, a variable, a file."""
 
 _OPENINGS = (("please", "note", "that"), ("note", "that"), ("remember", "that"), ("remember", "to"))
 _WEIGHED = frozenset({_COMMA, "the", "please", "a", "A", "an", "always"})
@@ -84,7 +84,7 @@ def is_detail(word: str) -> bool:
     return word != _IS_IN and (not word.isalpha() or word != word.lower())
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def said_words(text: str) -> tuple[str, ...]:
     """The words of a text in a form that is equal for texts that say the same; ``BORDER`` stands between sentences.
 
@@ -114,11 +114,11 @@ def _sentences(text: str) -> Iterator[list[str]]:
     """Words of one sentence after the other, commas among them; a question ends with ``QUESTION``."""
     sentence: list[str] = []
     for match in _PIECE.finditer(text):
-        code = match[1]
+        code = match[1] or match[2]
         if code is None:
             words, ending = _from_piece(match[0])
         else:
-            words, ending = tuple(f"`{word}`" if word in _WEIGHED else word for word in code.split()), _ending(match[2])
+            words, ending = tuple(f"`{word}`" if word in _WEIGHED else word for word in code.split()), _ending(match[3])
         sentence += words
         if ending == _COMMA:
             sentence.append(_COMMA)
@@ -171,7 +171,7 @@ def _folded(core: str) -> tuple[str, ...]:
     if not letters.isalpha() or not (letters.islower() or letters.istitle() or letters.isupper()):
         return (core.replace(",", "") if _THOUSANDS.fullmatch(core) else core,)
     lower = core.casefold()
-    if core.isupper() and lower in _NAMES_IN_CAPITALS:
+    if core.isupper() and lower in NAMES_IN_CAPITALS:
         return (core,)
     if lower in _CONTRACTED:
         return _CONTRACTED[lower]

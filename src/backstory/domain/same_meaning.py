@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from backstory.domain.near_duplicates import NEAR_IN_MEANING, Sameness, Verdict, compare
 from backstory.domain.opposites import OPPOSITES, REPORTS, WEIGHTY
@@ -73,6 +74,17 @@ def said_in_other_words(a: str, b: str) -> Sameness:
         return Sameness(verdict=Verdict.DIFFERENT if both_report else Verdict.UNCERTAIN, reasons=conflicts)
     may_move = 1 if _ORDER_MATTERS.isdisjoint([*words, *others]) else 0
     return _compare_content(words, others, may_move=may_move)
+
+
+def may_be_alike(a: str, b: str) -> bool:
+    """Whether ``said_alike`` may find texts to be the same. Several times faster."""
+    words, others = said_words(a), said_words(b)
+    return words == others or _differ_in_spelling_only(words, others)
+
+
+def may_be_in_other_words(a: str, b: str) -> bool:
+    """Whether ``said_in_other_words`` may find texts to be the same. Several times faster."""
+    return _sorted_content(a) == _sorted_content(b) or may_be_alike(a, b)
 
 
 def in_common(words: Sequence[str], others: Sequence[str]) -> float:
@@ -180,6 +192,11 @@ def _content(words: Sequence[str]) -> tuple[str, ...]:
         if word not in _CARRY_NOTHING and word not in (BORDER, "is in"):
             content.append(_without_ending(word, is_passive=before in _BEING))
     return tuple(content)
+
+
+@lru_cache(maxsize=4_096)
+def _sorted_content(text: str) -> tuple[str, ...]:
+    return tuple(sorted(_content(said_words(text))))
 
 
 def _without_ending(word: str, *, is_passive: bool) -> str:

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
 from backstory.domain.secret_shapes import Span
 from backstory.domain.secret_values import (
-    has_letter_and_digit,
-    is_chosen_password,
-    is_identifier_hash,
-    is_opaque,
     is_reference,
     is_stand_in,
 )
+from backstory.domain.secret_weighing import Family, Link, Named, is_password, is_strong_secret, is_weak_secret
 
 _GAP = r"[ \t\u00a0\u200b-\u200d\u2060\u3000\ufeff]"  # blanks, also the ones nobody sees
 
@@ -61,48 +56,10 @@ _QUOTED_CHARS = 4096
 _BEFORE_CHARS = 48
 _OPTION = re.compile(r"(?:^|\s)--[\w-]*$")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
-
-# "cache key", "next page token": names of things that guard nothing.
-_NEUTRAL = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    public pub publishable primary foreign sort partition cache idempotency lookup object dict hash map translation
-    route routing composite unique index row column node react list item query next page continuation cursor sync
-    cancellation cancel design stop eos bos pad end start first last max min registry shard group dedup deduplication
-    message event trace correlation request
-    """,
-    )
-)
-_UI_TEXT = re.compile(
-    r"\b(?:password|passwort|your|must|enter|required|invalid|please|the|is|are|characters|forgot|token|key)\b",
-    re.IGNORECASE,
-)
-_WORD_CHARS = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
-_SNAKE_NAME = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]*)*")
-# With no verb between: digits within letters or a sign, and not the underscores, dots and slashes of a name or path.
-_INTERLEAVED = re.compile(r"(?=.*[A-Za-z][0-9]+[A-Za-z]|.*\w[!@#$%^&*+=?~])[^_./\\]+")
 _DIGIT_OR_SIGN = re.compile(r"[0-9!@#$%^&*+=?~]")
-_PLAIN_WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
-_OWN_NAME = re.compile(r"pass|pwd|secret|token|key|cred", re.IGNORECASE)
 
 
-class _Family(Enum):
-    """How much a name promises: ``password`` any word may be one, ``strong`` is secret, ``weak`` has other senses."""
-
-    PASSWORD = "password"
-    STRONG = "strong"
-    WEAK = "weak"
-
-
-_MIN_CHARS = {_Family.PASSWORD: 4, _Family.STRONG: 8, _Family.WEAK: 16}
-
-
-class _Link(Enum):
-    SIGN = "sign"
-    SAYS = "says"
-    SPACE = "space"
-    FLAG = "flag"
+_MIN_CHARS = {Family.PASSWORD: 4, Family.STRONG: 8, Family.WEAK: 16}
 
 
 class _Value(NamedTuple):
@@ -111,24 +68,6 @@ class _Value(NamedTuple):
     start: int
     end: int
     quoted: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
-    """A value and all that speaks for or against its being a secret.
-
-    ``identifier`` is the whole name (``DB_PASS``); ``env`` says that it is one of an environment, all capitals.
-    """
-
-    family: _Family
-    identifier: str
-    link: _Link
-    value: str
-    quoted: bool
-    tight_equals: bool
-    env: bool
-    before: str
-    follower: str
 
 
 def find_named(text: str, lowered: str) -> Iterator[Span]:
@@ -176,11 +115,11 @@ def _kind(name: re.Match[str]) -> str:
     return next((kind for ending, kind in (("key", "key"), ("token", "token")) if word.endswith(ending)), "secret")
 
 
-def _named(text: str, name: re.Match[str], link: re.Match[str], value: _Value) -> _Named:
+def _named(text: str, name: re.Match[str], link: re.Match[str], value: _Value) -> Named:
     before = text[max(name.start() - _BEFORE_CHARS, 0) : name.start()]
     identifier = _NOT_IN_NAME.split(before)[-1] + text[name.start() : name.end()]
     sign = link["sign"] or ""
-    return _Named(
+    return Named(
         family=_family(name),
         identifier=identifier,
         link=_link_kind(before, link),
@@ -193,18 +132,18 @@ def _named(text: str, name: re.Match[str], link: re.Match[str], value: _Value) -
     )
 
 
-def _family(name: re.Match[str]) -> _Family:
+def _family(name: re.Match[str]) -> Family:
     if name["password"]:
-        return _Family.PASSWORD
-    return _Family.STRONG if name["strong"] else _Family.WEAK
+        return Family.PASSWORD
+    return Family.STRONG if name["strong"] else Family.WEAK
 
 
-def _link_kind(before: str, link: re.Match[str]) -> _Link:
+def _link_kind(before: str, link: re.Match[str]) -> Link:
     if link["sign"] or link["element"]:
-        return _Link.SIGN
+        return Link.SIGN
     if link["says"] or link["cjk"]:
-        return _Link.SAYS
-    return _Link.FLAG if _OPTION.search(before) else _Link.SPACE
+        return Link.SAYS
+    return Link.FLAG if _OPTION.search(before) else Link.SPACE
 
 
 def _fills_line(text: str, value: _Value) -> bool:
@@ -264,66 +203,9 @@ def _is_secret(text: str, name: re.Match[str], link: re.Match[str], value: _Valu
         return False
     named = _named(text, name, link, value)
     match named.family:
-        case _Family.PASSWORD:
-            return _is_password(named)
-        case _Family.STRONG:
-            return _is_strong_secret(named)
-        case _Family.WEAK:
-            return _is_weak_secret(named)
-
-
-def _is_password(named: _Named) -> bool:
-    value = named.value
-    if named.link is _Link.SPACE:
-        return len(value) >= 8 and is_chosen_password(value) and _INTERLEAVED.fullmatch(value) is not None
-    if named.quoted:
-        return not (re.search(r"\s", value) and _UI_TEXT.search(value))
-    if named.link is _Link.SAYS:
-        return is_chosen_password(value)
-    return _is_assigned_password(named)
-
-
-def _is_assigned_password(named: _Named) -> bool:
-    """An unquoted value after ``=`` or ``:``: all with a digit or sign in it, and words where code would have none."""
-    value = named.value
-    if value.isdigit() or has_letter_and_digit(value):
-        return True
-    if not _PLAIN_WORD.fullmatch(value):
-        return (named.env and named.tight_equals) or (is_chosen_password(value) and not _SNAKE_NAME.fullmatch(value))
-    if _OWN_NAME.search(value):
-        return False
-    if named.link is _Link.FLAG:
-        return False
-    if named.env:
-        return True
-    return named.tight_equals and len(value) >= 6 and named.follower not in (",", ")")
-
-
-def _is_strong_secret(named: _Named) -> bool:
-    value = named.value
-    if named.link is not _Link.SIGN:
-        return is_opaque(value, min_chars=20 if named.link is _Link.SPACE else 12)
-    if named.quoted:
-        return not re.search(r"\s", value) and (is_opaque(value, min_chars=8) or _is_env_word(named))
-    return is_opaque(value, min_chars=12) or (named.env and named.tight_equals)
-
-
-def _is_env_word(named: _Named) -> bool:
-    """A quoted word of any kind counts in an environment line; in code only if the name says "secret"."""
-    return named.env and (named.tight_equals or "SECRET" in named.identifier) and not _OWN_NAME.search(named.value)
-
-
-def _is_weak_secret(named: _Named) -> bool:
-    words = _WORD_CHARS.findall(named.before)
-    if (words and words[-1].lower() in _NEUTRAL) or "public" in named.identifier.lower():
-        return False
-    if is_identifier_hash(named.value) and not _may_be_hexadecimal(named):
-        return False
-    return is_opaque(named.value, min_chars=20 if named.link is _Link.SPACE else 16)
-
-
-def _may_be_hexadecimal(named: _Named) -> bool:
-    """Bare "key" and "token" with a UUID or digest mostly name a row, a file or a commit; "datadog_key" does not."""
-    if len(named.value) == 36 and "-" in named.value:
-        return False
-    return named.link is _Link.SAYS or named.identifier.lower() != "key"
+        case Family.PASSWORD:
+            return is_password(named)
+        case Family.STRONG:
+            return is_strong_secret(named)
+        case Family.WEAK:
+            return is_weak_secret(named)

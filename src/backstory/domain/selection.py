@@ -23,6 +23,7 @@ from backstory.domain.memory import (
     status_name,
 )
 from backstory.domain.scope import Viewer, visible
+from backstory.domain.statement_form import statement_form
 from backstory.domain.text import normalise
 from backstory.domain.time_range import TimeRange
 
@@ -36,10 +37,10 @@ class Selection:
     """Conditions that must all hold. None and empty mean "any".
 
     ``states`` are status names as of ``now``. ``tags`` must all be present. ``area`` selects that path and everything
-    below it. ``learned`` bounds the learned date, both ends included. ``same_text`` is any wording whose normalised
-    form equals the memory's. ``contains`` is a normalised substring of the content. ``derived_from`` asks for those
-    that were made from that memory, ``against`` for those in conflict with it. ``offerable`` asks for those that may
-    reach a model unasked, or for the others.
+    below it. ``learned`` bounds the learned date, both ends included. ``same_text`` is any text whose
+    ``statement_form`` is the memory's. ``contains`` is a normalised substring of the content. ``derived_from`` asks for
+    those that were made from that memory, ``against`` for those in conflict with it. ``offerable`` asks for those that
+    may reach a model unasked, or for the others.
     """
 
     viewer: Viewer
@@ -79,7 +80,7 @@ def selects(selection: Selection, memory: Memory) -> bool:
         and (selection.sensitivity is None or memory.sensitivity is selection.sensitivity)
         and (selection.tier is None or memory.tier is selection.tier)
         and (selection.pinned is None or memory.pinned is selection.pinned)
-        and (selection.same_text is None or normalise(memory.content) == normalise(selection.same_text))
+        and (selection.same_text is None or statement_form(memory.content) == statement_form(selection.same_text))
         and (selection.contains is None or normalise(selection.contains) in normalise(memory.content))
         and (selection.superseded_by is None or _is_superseded_by(memory, selection.superseded_by))
         and (selection.derived_from is None or selection.derived_from in memory.provenance.derived_from)

@@ -21,8 +21,3 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     """The share of what both have in what either has, in [0, 1]; two empty sets have nothing in common, so 0."""
     shared = len(a & b)
     return shared / (len(a) + len(b) - shared) if shared else 0.0
-
-
-def same_text(a: str, b: str) -> bool:
-    """Whether two texts differ at most in case, whitespace and Unicode form. Signs and accents count."""
-    return normalise(a) == normalise(b)

@@ -35,7 +35,8 @@ _BRANDS = """
     numpy scipy pypi rabbitmq websocket websockets webassembly oauth oauth2 ipv4 ipv6 wifi latex bibtex mkdocs duckdb
     pgvector fastapi nodejs nextjs vuejs codeql webgl opengl cuda grpc wordpress paypal powershell bitbucket
 """
-_ONE_WORD = frozenset(_BRANDS.split())
+ONE_WORD = frozenset(_BRANDS.split())
+"""Names that are one word though they have a capital inside, folded."""
 _ALIASES = {"c++": "cpp", "c#": "csharp", "f#": "fsharp", ".net": "dotnet"}
 
 # Rarely needed patterns are plain strings: ``re`` compiles and keeps them at first use, which spares every cold start.
@@ -208,7 +209,7 @@ def _from_segment(segment: str, *, weight: float) -> Iterator[Token]:
 def _from_word(word: str, *, weight: float) -> Iterator[Token]:
     folded = word.casefold()
     yield _stemmed(folded), weight, folded in STOP_WORDS
-    if word.isascii() and not (word.islower() or word.isupper()) and folded not in _ONE_WORD:
+    if word.isascii() and not (word.islower() or word.isupper()) and folded not in ONE_WORD:
         parts = re.split(_CAMEL_BORDER, word)
         if 1 < len(parts) <= MAX_CAMEL_PARTS:
             for part in parts:

@@ -5,14 +5,19 @@ For that product's tools alone; how memories answer a query everywhere else is `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import groupby
+from typing import TypeVar
 
 from backstory.domain.context_block import quote
 from backstory.domain.labels import canonical_area
 from backstory.domain.memory import Kind, Memory
+from backstory.domain.outline import Outline
 from backstory.domain.truncation import truncate_chars
+
+M = TypeVar("M", Memory, Outline)
 
 TYPES = ("decision", "learning", "preference", "blocker", "context", "pattern")
 _TYPE_OF = {
@@ -33,19 +38,19 @@ _QUERY_CHARS = 2000  # of a query that count: more cost time at every memory, an
 _LEAST_ROOM, _MOST_CUT = 20, 200  # characters left at which a pack ends; length of a text that does not fit
 
 
-def type_of(memory: Memory) -> str:
+def type_of(memory: Memory | Outline) -> str:
     """One of the six types."""
     return _TYPE_OF.get(memory.kind, "context")
 
 
-def topic_of(memory: Memory) -> str:
+def topic_of(memory: Memory | Outline) -> str:
     """The topic: the area, or for a memory without one the word for who sees it."""
     return memory.area or memory.visibility.value
 
 
-def written(memory: Memory) -> datetime:
+def written(memory: Memory | Outline) -> datetime:
     """When it got the words that it has."""
-    return memory.times.updated
+    return memory.updated if isinstance(memory, Outline) else memory.times.updated
 
 
 def in_time(memories: Iterable[Memory]) -> list[Memory]:
@@ -53,7 +58,7 @@ def in_time(memories: Iterable[Memory]) -> list[Memory]:
     return sorted(memories, key=lambda memory: (written(memory), memory.n))
 
 
-def has_topic(memory: Memory, topic: str, match: str) -> bool:
+def has_topic(memory: Memory | Outline, topic: str, match: str) -> bool:
     """Whether its topic contains another, begins with it or is it (``contains``, ``prefix``, ``exact``)."""
     own = topic_of(memory)
     if match == "exact":
@@ -62,33 +67,52 @@ def has_topic(memory: Memory, topic: str, match: str) -> bool:
     return own.startswith(wanted) if match == "prefix" else wanted in own
 
 
-def has_tags(memory: Memory, tags: Iterable[str]) -> bool:
+def has_tags(memory: Memory | Outline, tags: Iterable[str]) -> bool:
     """Whether it carries all of them, whatever their case."""
-    return {tag.strip().casefold() for tag in tags} <= {tag.casefold() for tag in memory.tags}
+    wanted = {tag.strip().casefold() for tag in tags}
+    return not wanted or wanted <= {tag.casefold() for tag in memory.tags}
 
 
-def word_score(memory: Memory, query: str) -> int:
+def word_score(memory: Memory | Outline, query: str) -> int:
     """One for each word of the query that stands in its labels or text, two more where it is the topic, the type or a
     tag."""
-    labels = [type_of(memory), topic_of(memory), *memory.tags]
-    whole = {label.lower() for label in labels}
-    text = " ".join([*labels, memory.content]).lower()
-    return sum((word in text) + 2 * (word in whole) for word in query[:_QUERY_CHARS].lower().split())
+    return _scorer(query)(memory)
 
 
-def best_first(memories: Iterable[Memory], query: str) -> list[Memory]:
+def _scorer(query: str) -> Callable[[Memory | Outline], int]:
+    """``word_score`` for one query. Labels are looked at once, however many memories carry them."""
+    words = query[:_QUERY_CHARS].lower().split()
+    if not words:
+        return lambda _: 0
+
+    @cache
+    def of_labels(labels: tuple[str, ...]) -> tuple[str, int]:
+        whole = {label.lower() for label in labels}
+        return " ".join(labels).lower(), sum(2 for word in words if word in whole)
+
+    def score(memory: Memory | Outline) -> int:
+        text, whole = of_labels((type_of(memory), topic_of(memory), *memory.tags))
+        text = f"{text} {memory.content.lower()}"
+        return whole + sum([word in text for word in words])
+
+    return score
+
+
+def best_first(memories: Iterable[M], query: str) -> list[M]:
     """Those with any word of the query, the highest score first, of equal ones the newest."""
-    scored = [(word_score(memory, query), memory) for memory in memories]
-    found = [(score, memory) for score, memory in scored if score > 0]
+    score_of = _scorer(query)
+    found = [(score, memory) for memory in memories if (score := score_of(memory)) > 0]
     found.sort(key=lambda pair: (pair[0], written(pair[1]), pair[1].n), reverse=True)
     return [memory for _, memory in found]
 
 
-def for_context(memories: Iterable[Memory], query: str, *, now: datetime, least: int) -> list[Memory]:
+def for_context(memories: Iterable[M], query: str, *, now: datetime, least: int) -> list[M]:
     """Those worth a place in a pack, best first: by their score as far as it has not faded, then by type, then the
     newest. Those below ``least`` are left out."""
-    scored = [(_faded(word_score(memory, query), now - written(memory)), memory) for memory in memories]
-    kept = [(score, memory) for score, memory in scored if score >= least]
+    score_of = _scorer(query)
+    scored = [(score_of(memory), memory) for memory in memories]
+    faded = [(_faded(score, now - written(memory)) if score else 0, memory) for score, memory in scored]
+    kept = [(score, memory) for score, memory in faded if score >= least]
     kept.sort(key=lambda pair: (pair[0], _PRIORITY[type_of(pair[1])], written(pair[1]), pair[1].n), reverse=True)
     return [memory for _, memory in kept]
 

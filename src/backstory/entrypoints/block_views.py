@@ -30,7 +30,7 @@ def blocks_lines(
 ) -> Iterator[Line]:
     """Blocks with their reasons; with ``whole``, each as the model read it."""
     if not blocks:
-        yield "Nothing was looked up yet.", "faint"
+        yield "No prompt has come in yet, so nothing was shown.", "faint"
     for position, block in enumerate(blocks):
         if position:
             yield "", "plain"

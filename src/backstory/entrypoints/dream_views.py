@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from backstory.domain.ids import ProjectId
     from backstory.domain.project import Project
     from backstory.entrypoints.shapes import Shape
-    from backstory.services.dreaming import Dreamt
     from backstory.services.dreaming_inspection import Waiting
+    from backstory.services.dreaming_outcome import Dreamt
 
 _SIGNS = {"new": "+", "reworded": "~", "superseded": "×", "forgotten": "-", "disputed": "!", "confirmed": "="}
 _TOLD = 5  # sessions that ``status`` names

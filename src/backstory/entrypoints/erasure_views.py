@@ -71,6 +71,8 @@ def receipt_lines(receipt: Receipt) -> Iterator[Line]:
         yield "  the bytes were not searched: after it was interrupted, nobody knew any more for what", "plain"
     elif not own:
         yield "  searched every byte of the store: nothing of it was found", "good"
+    if receipt.forms:
+        yield f"  looked for: {'; '.join(receipt.forms)}", "faint"
     for trace in receipt.traces or ():
         times = "once" if trace.count == 1 else f"{trace.count} times"
         yield f"  still there, {times}: {trace.where}", "plain" if trace.beside else "bad"
@@ -93,6 +95,7 @@ def receipt_shape(receipt: Receipt) -> Shape:
         "places": dict(receipt.places),
         "finished": receipt.finished,
         "traces": traces,
+        "forms": list(receipt.forms),
         "remains": list(receipt.remains),
     }
 

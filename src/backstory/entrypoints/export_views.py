@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from backstory.entrypoints.counted import counted, memories_counted
+
 if TYPE_CHECKING:
     from backstory.entrypoints.render import Line
     from backstory.entrypoints.shapes import Shape
@@ -49,7 +51,8 @@ def export_lines(stores: Sequence[StoreWritten], *, format_name: str) -> Iterato
         yield f"There is nothing to export as {format_name}.", "plain"
     for store in stores:
         written = store.written
-        yield f"Exported {written.memories} memories and {written.sessions} sessions to {store.place}", "good"
+        held = f"{memories_counted(written.memories)} and {counted(written.sessions, 'session')}"
+        yield f"Exported {held} to {store.place}", "good"
         for sentence in written.left_out[:_LEFT_OUT_SHOWN]:
             yield f"Left out: {sentence}", "faint"
         if len(written.left_out) > _LEFT_OUT_SHOWN:

@@ -14,7 +14,8 @@ from backstory.adapters.project_folder import project_root
 from backstory.bootstrap import App, open_app
 from backstory.domain.history import Author, Change
 from backstory.domain.ids import ChangeId, SessionId
-from backstory.domain.memory import Kind, Memory, Revision, Sensitivity, Tier, Visibility
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Kind, Memory, Sensitivity, Tier, Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.services.query import Query, Recalled

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from backstory.codecs.record import format_time
+from backstory.entrypoints.counted import counted, memories_counted
 from backstory.entrypoints.local_time import shown_day
-from backstory.entrypoints.render import Line
+from backstory.entrypoints.render import Line, state_word
 from backstory.entrypoints.shapes import Shape
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 def overview_lines(told: Overview, by_state: Mapping[str, int], summaries: Sequence[Summary] | None) -> Iterator[Line]:
     """Counts of what is in sight; ``summaries`` None where they are switched off."""
-    yield f"{told.memories} memories in sight, about {told.tokens} tokens", "strong"
+    yield f"{memories_counted(told.memories)} in sight, about {counted(told.tokens, 'token')}", "strong"
     for name, counts in (
-        ("state", {state: count for state, count in by_state.items() if count}),
+        ("state", {state_word(state): count for state, count in by_state.items() if count}),
         ("source", told.by_source),
         ("scope", told.by_visibility),
         ("tier", told.by_tier),
@@ -53,7 +54,10 @@ def summary_lines(summaries: Sequence[Summary] | None) -> Iterator[Line]:
     """What the memories come to, of the project and of what holds everywhere."""
     for summary in summaries or ():
         place = "Everywhere" if summary.project is None else "This project"
-        yield f"{place}, summed up on {shown_day(summary.created_at)} from {len(summary.sources)} memories", "strong"
+        yield (
+            f"{place}, summed up on {shown_day(summary.created_at)} from {memories_counted(len(summary.sources))}",
+            "strong",
+        )
         yield summary.text, "plain"
         yield "", "plain"
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from backstory.domain.memory import Conflicted, Deleted, Memory, Superseded, Tier, Visibility, status_name
+from backstory.entrypoints.counted import counted
 from backstory.entrypoints.local_time import shown_day, shown_time
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from backstory.domain.project import Project
     from backstory.entrypoints.cli.status import Status
     from backstory.services.digest_search import DigestHit
-    from backstory.services.evidence import EvidenceFound
+    from backstory.services.evidence_found import EvidenceFound
     from backstory.services.query import Recalled
     from backstory.services.remember import Remembered
 
@@ -67,10 +68,14 @@ def evidence_lines(found: EvidenceFound) -> Iterator[Line]:
 
 def note_lines(notes: Sequence[DigestHit]) -> Iterator[Line]:
     """What sessions were condensed to, best first: the line that fits, and where it stands."""
+    from backstory.domain.interchange import UNVOUCHED_NOTE
+
     for hit in notes:
         yield hit.line, "plain"
         made = shown_time(hit.piece.created_at)
         yield f"  {hit.piece.id} of session {hit.piece.session}, {made} · score {hit.score:.2f}", "faint"
+        if hit.is_unvouched:
+            yield f"  {UNVOUCHED_NOTE}", "faint"
 
 
 def _beside(passage: EvidencePassage) -> str:
@@ -85,7 +90,7 @@ def head_of(memory: Memory, projects: Mapping[ProjectId, Project], here: Project
     if memory.tier is not Tier.ARCHIVAL:
         facts.append(memory.tier.value)
     if (state := status_name(memory.status)) != "active":
-        facts.append(_state(memory) or state)
+        facts.append(_state(memory) or state_word(state))
     if memory.sensitivity.value != "normal":
         facts.append(memory.sensitivity.value)
     facts.append(shown_day(memory.times.learned))
@@ -93,6 +98,11 @@ def head_of(memory: Memory, projects: Mapping[ProjectId, Project], here: Project
     if memory.tags:
         facts.append(" ".join(f"+{tag}" for tag in memory.tags))
     return " · ".join(facts)
+
+
+def state_word(name: str) -> str:
+    """A state as people know it: what `forget` did is called forgotten."""
+    return "forgotten" if name == "deleted" else name
 
 
 def memory_lines(
@@ -139,12 +149,14 @@ def changed_lines(done: str, memories: Sequence[Memory]) -> Iterator[Line]:
         yield f"{done} #{memory.n}: {shortened(memory.content)}", "plain"
 
 
-def undone_lines(change: Change) -> Iterator[Line]:
-    """What taking a change back did to each memory."""
+def undone_lines(change: Change, undone: Change | None) -> Iterator[Line]:
+    """What taking a change back did to each memory, what change that was, and how to have it again."""
     for edit in change.edits:
         memory = edit.after
         gone = isinstance(memory.status, Deleted)
         yield f"{'Taken back' if gone else 'Restored'} #{memory.n}: {shortened(memory.content)}", "plain"
+    what = "" if undone is None else f"That undid the {undone.action.value} of {shown_time(undone.at)}. "
+    yield f"{what}Have it again with: backstory undo {change.id}", "faint"
 
 
 def status_lines(told: Status) -> Iterator[Line]:
@@ -161,10 +173,15 @@ def status_lines(told: Status) -> Iterator[Line]:
         yield f"            may be {_folded(other.name)}, {_folded(other.root)}: {candidate.reason}", "plain"
     if told.candidates:
         yield "            `backstory projects show` tells more, and how to merge them", "faint"
-    others = [f"{count} {name}" for name, count in counts.items() if count and name not in ("active", "conflicted")]
+    others = [
+        f"{count:,} {state_word(name)}"
+        for name, count in counts.items()
+        if count and name not in ("active", "conflicted")
+    ]
     rest = f" (and {', '.join(others)})" if others else ""
-    yield f"  memories  {told.statistics.current} seen from here{rest}", "plain"
-    yield f"  sessions  {told.statistics.messages} messages kept, {told.statistics.projects} projects known", "plain"
+    yield f"  memories  {told.statistics.current:,} seen from here{rest}", "plain"
+    messages, known = counted(told.statistics.messages, "message"), counted(told.statistics.projects, "project")
+    yield f"  sessions  {messages} kept, {known} known", "plain"
     if meaning.model is None:
         yield f"  meaning   off: {meaning.reason}", "bad"
     else:

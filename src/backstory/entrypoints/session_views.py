@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from backstory.codecs.messages import encode_message
 from backstory.codecs.record import format_time
+from backstory.entrypoints.counted import counted
 from backstory.entrypoints.local_time import shown_time
 from backstory.entrypoints.render import Line, shortened
 from backstory.entrypoints.tables import Column, Table
@@ -66,7 +67,7 @@ def head_lines(
     yield f"{session.id}  {shortened(session.title or 'without a title')}", "strong"
     yield f"{session.host}, project {_project(card, projects) or 'none'}, in {session.directory}", "plain"
     last = shown_time(count.last_at if count else session.updated_at)
-    told = f"{count.messages if count else 0} messages"
+    told = counted(count.messages if count else 0, "message")
     back = f", {count.removed} of them taken back" if count and count.removed else ""
     yield f"{shown_time(session.created_at)} to {last}, {told}{back}", "plain"
     if digest is not None:
@@ -87,7 +88,7 @@ def page_lines(page: Page, *, tools: bool, raw: bool) -> Iterator[Line]:
         if hidden and tools is False:
             yield f"  ({hidden} more {'part' if hidden == 1 else 'parts'}: --tools, --raw)", "faint"
     if not page.messages:
-        yield f"There is nothing on this page; the session has {page.total} messages.", "faint"
+        yield f"There is nothing on this page; the session has {counted(page.total, 'message')}.", "faint"
 
 
 def part_lines(message: Message, part: Part) -> Iterator[Line]:
@@ -108,7 +109,11 @@ def pruned_lines(pruned: Pruned, *, done: bool) -> Iterator[Line]:
     if not (pruned.messages or pruned.sessions or pruned.blocks):
         yield "Nothing is that old.", "plain"
         return
-    counts = [f"{pruned.messages} messages of sessions", f"{pruned.parts} parts", f"{pruned.passages} passages"]
+    counts = [
+        f"{counted(pruned.messages, 'message')} of sessions",
+        counted(pruned.parts, "part"),
+        counted(pruned.passages, "passage"),
+    ]
     counts += [f"{pruned.blobs} large contents ({pruned.blob_bytes:,} bytes)", f"{pruned.blocks} frozen blocks"]
     counts.append(f"and {pruned.sessions} sessions that have no message then")
     yield f"{'Removed' if done else 'Would remove'} {', '.join(counts)}.", "good" if done else "plain"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from backstory.domain.project import Project
     from backstory.entrypoints.cli.status import Status
     from backstory.services.digest_search import DigestHit
-    from backstory.services.evidence import EvidenceFound
+    from backstory.services.evidence_found import EvidenceFound
     from backstory.services.query import Recalled
     from backstory.services.remember import Remembered
 
@@ -96,6 +96,7 @@ def notes_shape(notes: Sequence[DigestHit]) -> Shape:
                 "line": hit.line,
                 "score": round(hit.score, 4),
                 "at": format_time(hit.piece.created_at),
+                "vouched": not hit.is_unvouched,
             }
             for hit in notes
         ]

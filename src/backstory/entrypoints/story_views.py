@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from backstory.domain.interchange import imported_from
 from backstory.domain.memory import Conflicted, Deleted, Memory, Superseded, Tier, status_name
 from backstory.entrypoints.local_time import shown_day, shown_time
-from backstory.entrypoints.render import Line, head_of, shortened
+from backstory.entrypoints.render import Line, head_of, shortened, state_word
 
 if TYPE_CHECKING:
     from backstory.domain.conversation import Message
@@ -66,7 +66,7 @@ def _source_lines(story: Story) -> Iterator[Line]:
 def lifecycle(story: Story) -> str:
     """State, pin, tier and expiry, in one line."""
     memory = story.memory
-    told = [status_name(story.status)]
+    told = [state_word(status_name(story.status))]
     if memory.pinned:
         told.append("pinned, so it never fades")
     if memory.tier is not Tier.ARCHIVAL:

@@ -54,7 +54,7 @@ class Trace:
 class Receipt:
     """That something was erased, without a word of it. ``places`` counts what was rewritten. ``remains`` says in
     sentences where it may still be. ``traces`` is what a search of the raw bytes found, None where there was none:
-    after a crash nobody knows any more what to search for.
+    after a crash nobody knows any more what to search for. ``forms`` says in words in which forms of the text that was.
 
     ``finished`` is False while old bytes may still lie about in the store's own files.
     """
@@ -66,6 +66,7 @@ class Receipt:
     places: Mapping[str, int]
     remains: tuple[str, ...] = ()
     traces: tuple[Trace, ...] | None = None
+    forms: tuple[str, ...] = ()
     finished: bool = False
 
 

@@ -51,7 +51,8 @@ class Exported:
     """What one store of another format is to hold. ``label`` is the store it came from, as in ``FoundStore``.
 
     ``memories`` are oldest first, with every state that a person asked for; ``sessions`` may be read once.
-    ``projects`` name those that memories belong to. ``keepsakes`` are of this format and this store.
+    ``projects`` name those that memories belong to. ``keepsakes`` are of this format and this store. ``kept_back``
+    tells in sentences what must not go into this format; it is complete when ``sessions`` are read.
     """
 
     label: str
@@ -59,6 +60,7 @@ class Exported:
     sessions: Iterable[Told]
     projects: dict[str, Project]
     keepsakes: Sequence[Keepsake] = ()
+    kept_back: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

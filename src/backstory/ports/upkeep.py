@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from backstory.domain.blob import Blob
-from backstory.domain.conversation import Message
+from backstory.domain.conversation import Message, Session
 from backstory.domain.ids import ProjectId
 from backstory.domain.memory import Memory
 from backstory.domain.project import Project
@@ -100,11 +100,13 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What can still be read of a damaged store. ``blobs`` are the contents that parts of the messages refer to.
+    """What can still be read of a damaged store. ``blobs`` are the contents that parts of the messages refer to; of a
+    message's session nothing may be known.
     ``lost`` says in words what could not be read."""
 
     memories: Sequence[Memory] = ()
     projects: Mapping[ProjectId, Project] = field(default_factory=dict)
+    sessions: Sequence[Session] = ()
     messages: Sequence[Message] = ()
     blobs: Sequence[Blob] = ()
     lost: Sequence[str] = ()

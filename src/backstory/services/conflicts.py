@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
 from backstory.domain.admission import TextLimits, admit
 from backstory.domain.change_plan import ChangePlan
-from backstory.domain.contradiction import contradicts, flagged, may_question, resolved, stands_firm
+from backstory.domain.contradiction import contradicts, flagged, may_question, resolved
 from backstory.domain.conversation import typed_text
 from backstory.domain.draft import Draft, as_reason, as_successor, memory_from
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
-from backstory.domain.memory import Conflicted, Memory, confirm, narrower, stricter, supersede
-from backstory.domain.provenance import Origin, Provenance
+from backstory.domain.lifecycle import supersede
+from backstory.domain.memory import Conflicted, Memory, stricter
+from backstory.domain.provenance import Origin
 from backstory.domain.restatement import is_current, readers, said_again
 from backstory.domain.scope import Viewer, may_change, visible
 from backstory.domain.selection import Selection
+from backstory.domain.settlement import KeepBoth, KeepThis, SayInstead, Settlement, check_may_decide, keep_one
 from backstory.domain.source_sentence import sentence_about
-from backstory.domain.text import normalise
+from backstory.domain.statement_form import statement_form
 from backstory.errors import InputError, OutOfScope
 from backstory.ports.backend import Backend
 from backstory.ports.system import Clock, IdSource
@@ -54,27 +56,6 @@ class OpenConflict:
     other: Side | None
     evidence: str
     since: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class KeepThis:
-    """The one that is named holds; the other is superseded by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeepBoth:
-    """Both hold, and the two are not flagged again while they say the same."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SayInstead:
-    """Neither holds; ``text`` takes the place of both."""
-
-    text: str
-    provenance: Provenance = field(default_factory=Provenance)
-
-
-Settlement = KeepThis | KeepBoth | SayInstead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,11 +148,11 @@ class Conflicts:
         plan = ChangePlan()
         match settlement:
             case KeepThis():
-                _check_may_decide(others, author)
-                _keep(memory, others, plan, author=author, now=now)
+                check_may_decide(others, author)
+                keep_one(memory, others, plan, author=author, now=now)
             case KeepBoth():
                 if others:  # a guess that stands beside the user's word is no longer questioned by it
-                    _check_may_decide([memory, *others], author)
+                    check_may_decide([memory, *others], author)
                 for each in (memory, *others):
                     plan.name(each, replace(resolved(each), times=replace(each.times, confirmed=now)))
             case SayInstead():
@@ -196,13 +177,13 @@ class Conflicts:
         now: datetime,
     ) -> None:
         text = admit(instead.text, field="with", limits=self._limits).text
-        said = next((side for side in sides if normalise(side.content) == normalise(text)), None)
+        said = next((side for side in sides if statement_form(side.content) == statement_form(text)), None)
         if said is not None:
             others = [side for side in sides if side.id != said.id]
-            _check_may_decide(others, author)
-            _keep(said, others, plan, author=author, now=now)
+            check_may_decide(others, author)
+            keep_one(said, others, plan, author=author, now=now)
             return
-        _check_may_decide(sides, author)
+        check_may_decide(sides, author)
         origin = Origin.USER if author is Author.USER else Origin.AGENT
         provenance = replace(instead.provenance, derived_from=())
         draft = Draft(content=text, origin=origin, kind=sides[0].kind, provenance=provenance)
@@ -271,30 +252,6 @@ class Conflicts:
                 session=viewer.session,
             )
         )
-
-
-def _keep(kept: Memory, others: Sequence[Memory], plan: ChangePlan, *, author: Author, now: datetime) -> None:
-    for other in others:
-        if narrower(kept.visibility, other.visibility) is not other.visibility:
-            raise InputError(
-                f"#{other.n} is for more readers than #{kept.n}; they would lose it",
-                field="id",
-                hint="change the scope first, or keep both",
-            )
-    origin = Origin.USER if author is Author.USER else kept.origin
-    plan.plan(kept, replace(confirm(resolved(kept), now=now), origin=origin))
-    for other in others:
-        plan.plan(other, supersede(other, by=kept.id, now=now))
-
-
-def _check_may_decide(against: Sequence[Memory], author: Author) -> None:
-    """Only a person decides against what the user stated or confirmed."""
-    for memory in against:
-        if author is not Author.USER and stands_firm(memory):
-            raise OutOfScope(
-                f"memory #{memory.n} was said by the user, so only the user decides against it:"
-                f" `backstory resolve {memory.n}`"
-            )
 
 
 def _against(memory: Memory) -> MemoryId | None:

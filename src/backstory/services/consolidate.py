@@ -22,7 +22,8 @@ from backstory.domain.consolidation import (
 )
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
-from backstory.domain.memory import Memory, supersede
+from backstory.domain.lifecycle import supersede
+from backstory.domain.memory import Memory
 from backstory.domain.scope import Viewer, may_change
 from backstory.domain.selection import Selection
 from backstory.errors import ModelError

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from backstory.domain.context_block import Block, recall_block, snapshot_block, with_notes
+from backstory.domain.context_block import Block, recall_block, with_notes
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
-from backstory.domain.core_slots import CORE_SLOTS, always_offered
+from backstory.domain.core_slots import CORE_SLOTS
 from backstory.domain.echo import strip_injected
-from backstory.domain.history import WITHHELD
-from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
-from backstory.domain.memory import Memory, Tier
+from backstory.domain.history import NO_LONGER_SHOWN, QUOTE_TAKEN_BACK
+from backstory.domain.ids import MessageId, ProjectId, SessionId
 from backstory.domain.relevance import UNASKED, Relevance
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
@@ -30,13 +29,12 @@ from backstory.services.query import Query, Recalled, Result
 from backstory.services.recall import Recall
 
 if TYPE_CHECKING:
-    from backstory.domain.dream_state import Summary
     from backstory.services.evidence_quotes import EvidenceQuotes
     from backstory.services.shared_observations import SharedObservations
+    from backstory.services.snapshot import OfferedSummaries
 
 log = logging.getLogger(__name__)
 
-_CORE_AT_MOST = 1000  # the newest; more of them are no core
 _LATEST_BLOCKS = 200  # of a session: more prompts than a host keeps in one request
 
 
@@ -62,14 +60,6 @@ class Context:
     text: str | None
     shown: tuple[ShownMemory, ...] = ()
     silent_because: str | None = None
-
-
-class OfferedSummaries(Protocol):
-    """See ``dreaming_summary.Summaries``."""
-
-    async def offered(self, project: ProjectId | None) -> Sequence[Summary]:
-        """The summaries that may be shown in a project."""
-        ...
 
 
 class ContextBlocks:
@@ -169,22 +159,35 @@ class ContextBlocks:
             log.warning("event=withdraw_skipped message=%s reason=%s", message, error)
 
     async def withheld(self, session: SessionId) -> list[MessageId]:
-        """The messages of a session whose texts show nothing any more, since a memory in them was withheld."""
+        """The messages of a session whose texts show nothing any more, since what is in them was withheld."""
         try:
             blocks = await self._backend.conversations.recent_blocks(session=session, limit=_LATEST_BLOCKS)
+            taken_back = await self._without_quotes_taken_back(blocks)
         except BackstoryError as error:
             log.warning("event=withheld_skipped session=%s reason=%s", session, error)
             return []
-        return [block.message for block in blocks if block.silent_because == WITHHELD]
+        return [
+            block.message for block in blocks if block.message in taken_back or block.silent_because in NO_LONGER_SHOWN
+        ]
 
     async def replay(self, messages: list[MessageId]) -> dict[MessageId, str]:
         """The frozen texts of messages, as they were; those without a block are left out."""
         try:
             blocks = await self._backend.conversations.blocks(messages)
+            taken_back = await self._without_quotes_taken_back(blocks.values())
         except BackstoryError as error:
             log.warning("event=replay_skipped reason=%s", error)
             return {}
-        return {message: block.text for message, block in blocks.items() if block.text}
+        return {message: block.text for message, block in blocks.items() if block.text and message not in taken_back}
+
+    async def _without_quotes_taken_back(self, blocks: Iterable[FrozenBlock]) -> set[MessageId]:
+        """Empty the blocks that quote what no model is to be shown any more; their messages."""
+        if self._quotes is None:
+            return set()
+        taken_back = await self._quotes.taken_back([block for block in blocks if block.text])
+        for block in taken_back:
+            await self._backend.conversations.withdraw_block(block.message, because=QUOTE_TAKEN_BACK)
+        return {block.message for block in taken_back}
 
     async def snapshot(self, viewer: Viewer, *, session: SessionId) -> str | None:
         """The session's constant text: composed at the first call, the same ever after, until ``renew_snapshot``.
@@ -264,24 +267,18 @@ class ContextBlocks:
         return f"{recalled.silent_because}; what is imported, from outside or private was left out, as always unasked"
 
     async def _new_snapshot(self, viewer: Viewer, session: SessionId) -> FrozenSnapshot:
-        memories = await self._always_offered(viewer)
-        block = snapshot_block(
-            memories,
+        from backstory.services.snapshot import SnapshotComposer  # not needed beside a prompt
+
+        composer = SnapshotComposer(
+            self._backend,
+            clock=self._clock,
+            tokens=self._tokens,
             budget_tokens=self._policy.snapshot_budget_tokens,
-            max_entries=len(memories),
-            count_tokens=self._tokens.count,
-            here=viewer.project,
-            project_name=await self._project_names(),
-            summaries=await self._offered_summaries(viewer),
-            doubts=await self._backend.doubts.doubts([memory.id for memory in memories]),
+            core_slots=self._policy.core_slots,
+            summaries=self._summaries,
         )
-        texts = [block.text if block else None, await self._notes_of_others(replace(viewer, session=session))]
-        return FrozenSnapshot(
-            session=session,
-            text="\n".join(filter(None, texts)),
-            shown=_told_of(block) if block else (),
-            created_at=self._clock.now(),
-        )
+        notes = await self._notes_of_others(replace(viewer, session=session))
+        return await composer.compose(viewer, session, project_name=await self._project_names(), notes=notes)
 
     async def _notes_of_others(self, viewer: Viewer) -> str | None:
         try:
@@ -289,18 +286,6 @@ class ContextBlocks:
         except BackstoryError as error:
             log.warning("event=shared_notes_skipped session=%s reason=%s", viewer.session, error)
             return None
-
-    async def _offered_summaries(self, viewer: Viewer) -> Sequence[Summary]:
-        return [] if self._summaries is None else await self._summaries.offered(viewer.project)
-
-    async def _always_offered(self, viewer: Viewer) -> list[Memory]:
-        """Pinned memories, newest first, then the core ones that are worth most."""
-        viewer = replace(viewer, audience=Audience.MODEL, all_projects=False)
-        now = self._clock.now()
-        selection = Selection(viewer=viewer, now=now, offerable=True)
-        pinned = await self._backend.memories.select(replace(selection, pinned=True), limit=50)
-        core = await self._backend.memories.select(replace(selection, tier=Tier.CORE), limit=_CORE_AT_MOST)
-        return always_offered(pinned, core, now=now, slots=self._policy.core_slots)
 
     async def _project_names(self) -> Callable[[ProjectId], str]:
         projects = await self._backend.projects.projects()
@@ -316,9 +301,3 @@ class ContextBlocks:
             )
         except BackstoryError as error:
             log.warning("event=count_skipped session=%s reason=%s", session, error)
-
-
-def _told_of(block: Block) -> tuple[MemoryId, ...]:
-    """The memories in a snapshot, those included that its summaries were made from: none of them may be withheld."""
-    summed_up = (source for summary in block.summaries for source in summary.sources)
-    return tuple(dict.fromkeys([*(memory.id for memory in block.shown), *summed_up]))

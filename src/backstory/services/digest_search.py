@@ -8,6 +8,7 @@ from functools import partial
 
 from backstory.domain.digest import Piece, SessionDigest, Strategy
 from backstory.domain.ids import SessionId
+from backstory.domain.interchange import is_unvouched
 from backstory.domain.scope import Viewer, may_read
 from backstory.domain.time_range import TimeRange
 from backstory.domain.tree_search import NodeTexts, search_nodes
@@ -22,11 +23,13 @@ _LEAST_SCORE = 0.5  # of the weight of the words asked for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestHit:
-    """A note that was found: the piece, the line of it that fits best, and how well, in (0, 1]."""
+    """A note that was found: the piece, the line of it that fits best, and how well, in (0, 1]. ``is_unvouched``: it
+    came from a file that nobody vouched for."""
 
     piece: Piece
     line: str
     score: float
+    is_unvouched: bool = False
 
 
 class DigestSearch:
@@ -55,16 +58,18 @@ class DigestSearch:
             limit=MAX_SESSIONS, project=None if viewer.all_projects else viewer.project
         )
         readable = [each.id for each in newest if may_read(each, viewer) and session in (None, each.id)]
-        pieces = [piece for name in readable for piece in _searched(await self._digests.digest(name), made)]
-        return await self._aside(partial(_found, pieces, query, limit))
+        digests = [digest for name in readable if (digest := await self._digests.digest(name)) is not None]
+        pieces = [piece for digest in digests for piece in _searched(digest, made)]
+        hits = await self._aside(partial(_found, pieces, query, limit))
+        unvouched = {digest.state.session for digest in digests if is_unvouched(digest)}
+        return [replace(hit, is_unvouched=hit.piece.session in unvouched) for hit in hits]
 
 
-def _searched(digest: SessionDigest | None, made: TimeRange | None) -> list[Piece]:
+def _searched(digest: SessionDigest, made: TimeRange | None) -> list[Piece]:
     """The pieces that are looked through: all nodes of a tree, and the observations that no reflection replaced."""
-    pieces = () if digest is None else digest.pieces
     return [
         piece
-        for piece in pieces
+        for piece in digest.pieces
         if piece.text.strip()
         and (piece.active or piece.strategy is Strategy.TREE)
         and (made is None or made.contains(piece.created_at))

@@ -8,16 +8,14 @@ stretch is done again, and a change that was written already is recognised by it
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from functools import partial
 
 from backstory.domain.digest import Lease
 from backstory.domain.dream_state import DreamState
-from backstory.domain.dreaming import Stretch, next_stretch
-from backstory.domain.dreaming_plan import Plan
+from backstory.domain.dreaming import Stretch
 from backstory.domain.history import Action, Author, Change
 from backstory.domain.ids import ChangeId, ProjectId, SessionId
 from backstory.domain.interchange import is_history, is_imported
@@ -28,9 +26,11 @@ from backstory.ports.dreams import DreamStore
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
 from backstory.services.dreaming_journal import PAUSES, TRIES, DreamJournal, DreamPolicy, Held
+from backstory.services.dreaming_outcome import Dreamt, Outcome, Told
 from backstory.services.dreaming_summary import SummaryWriter
 from backstory.services.dreaming_work import Distilled, Distilling
 from backstory.services.pruning import Pruning
+from backstory.services.taken_back import TakenBack
 
 log = logging.getLogger(__name__)
 
@@ -40,46 +40,12 @@ MAX_STRETCHES = 6
 """Of one round: a long history is spread over several, so that other sessions get their turn."""
 GIVE_UP_AFTER = 10
 """Failures in a row, after which only a new turn or a person makes another try."""
-_PAGE = 200
 _LOOKED_AT = 50  # latest sessions of a project, among which a start looks for what is due and for what nobody noted
 MISSED_AFTER = timedelta(minutes=1)
 """How long a session must be still that nobody noted: whoever is in the middle of a turn will note it at its end."""
 _GLANCE = 20  # messages that tell whether there is anything
 LOOKS_BACK = timedelta(days=7)
 """How far a start looks for what nobody noted; what is older is distilled when a person asks for it."""
-
-
-class Outcome(StrEnum):
-    """What came of a look at a session."""
-
-    DONE = "done"
-    NOTHING = "nothing new"
-    UNFINISHED = "more to come"
-    BUSY = "another process is at it"
-    RESTING = "waits until a later moment"
-    FAILED = "failed"
-    LEFT_OUT = "not distilled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dreamt:
-    """What was done in a session. ``changes`` are as they were stored; ``plans`` all that was decided, by stretch, also
-    where nothing came of it. ``again_at`` is when another look is worth it; ``because`` says why there is nothing."""
-
-    session: SessionId
-    outcome: Outcome
-    distilled: tuple[Distilled, ...] = ()
-    changes: tuple[Change, ...] = ()
-    again_at: datetime | None = None
-    because: str | None = None
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """What was decided, by stretch."""
-        return tuple(made.plan for made in self.distilled)
-
-
-Told = Callable[[Distilled], None]
 
 
 @dataclass(slots=True)
@@ -125,6 +91,7 @@ class Dreaming:
         self._ids = ids
         self._lease = lease
         self._journal = DreamJournal(dreams, archive, policy=policy, clock=clock)
+        self._taken_back = TakenBack(memories, archive, clock=clock, ids=ids)
 
     async def note_idle(self, session: SessionId, *, delay: timedelta) -> datetime | None:
         """A turn has ended: the session is due after ``delay``, durably. When that is; None where it is left out."""
@@ -153,6 +120,8 @@ class Dreaming:
         ended = False
         work = _Work()
         try:
+            if taken.project is not None:
+                work.changes += await self._taken_back.question(session, taken.project)
             done = await self._stretches(taken, lease, work, told)
             ended = True
         except (ModelError, Conflict) as error:
@@ -172,7 +141,7 @@ class Dreaming:
         state = await self._journal.state(session, await self._journal.project(session))
         distilled: list[Distilled] = []
         for _ in range(MAX_STRETCHES):
-            stretch = await self._next(state)
+            stretch = await self._journal.next_stretch(state)
             if stretch is None or state.project is None:
                 break
             already = [edit.after for made in distilled for edit in made.plan.edits if edit.before is None]
@@ -218,7 +187,7 @@ class Dreaming:
         session = state.session
         unfinished = False
         for _ in range(MAX_STRETCHES):
-            stretch = await self._next(state)
+            stretch = await self._journal.next_stretch(state)
             if stretch is None:
                 break
             begun = await self._journal.change(session, lease, partial(self._begun, stretch=stretch, lease=lease))
@@ -236,7 +205,7 @@ class Dreaming:
                 return Dreamt(session=session, outcome=Outcome.BUSY)
             state = ended
         else:
-            unfinished = await self._next(state) is not None
+            unfinished = await self._journal.next_stretch(state) is not None
         released = await self._journal.change(session, lease, partial(_released, due=unfinished))
         return Dreamt(
             session=session,
@@ -283,21 +252,6 @@ class Dreaming:
             key=f"dream:{session}:{made.subject.stretch.target}",
         )
 
-    async def _next(self, state: DreamState, *, page: int = _PAGE) -> Stretch | None:
-        """What is to be distilled next, behind the last message that was. Pages with nothing to distil, of a long turn
-        that was taken back for one, are passed over."""
-        ids = await self._archive.message_ids(state.session)
-        start = ids.index(state.through) + 1 if state.through in ids else 0
-        for offset in range(start, len(ids), page):
-            messages = await self._archive.messages(state.session, limit=page, offset=offset)
-            if not start and state.through_at is not None:  # the last one distilled is not kept any more
-                messages = [message for message in messages if message.created_at > state.through_at]
-            more = offset + page < len(ids)
-            found = next_stretch(messages, max_chars=self._policy.transcript_chars, target=state.target, more=more)
-            if found is not None:
-                return found
-        return None
-
     async def _stands(self, stretch: Stretch, begun: DreamState) -> bool:
         """Whether the lease is still ours, and every message is still there."""
         if not await self._journal.still_ours(begun):
@@ -325,7 +279,7 @@ class Dreaming:
             return bool(await self._archive.message_ids(session))
         if state.due:
             return False  # it is among those that are due, or its time has not come
-        return await self._next(state, page=_GLANCE) is not None
+        return await self._journal.next_stretch(state, page=_GLANCE) is not None
 
 
 def _free_at(state: DreamState, now: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""Where the distilling of a session stands: who works on it, what a failure costs, which sessions are left out.
+"""Where the distilling of a session stands: who works on it, what comes next, what a failure costs, what is left out.
 
 The journal of ``dreaming.py``. Every write of it is small, and another process may be first.
 """
@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from backstory.domain.digest import Lease
 from backstory.domain.dream_state import DreamState
+from backstory.domain.dreaming import Stretch, next_stretch
 from backstory.domain.ids import ProjectId, SessionId
 from backstory.domain.interchange import is_imported
 from backstory.errors import Conflict, ModelError, StoreError
@@ -27,6 +28,7 @@ PAUSES = (timedelta(seconds=2), timedelta(seconds=4), timedelta(minutes=5))
 TRIES = 5
 """Of a small write that others may overtake, and of a plan whose memories changed meanwhile."""
 _GIVE_BACK_WITHIN_S = 0.5
+_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,21 @@ class DreamJournal:
         known = await self._dreams.state(session)
         fresh = DreamState(session=session, project=project, updated_at=self._clock.now())
         return fresh if known is None else replace(known, project=project)
+
+    async def next_stretch(self, state: DreamState, *, page: int = _PAGE) -> Stretch | None:
+        """What is to be distilled next, behind the last message that was. Pages with nothing to distil, of a long turn
+        that was taken back for one, are passed over."""
+        ids = await self._archive.message_ids(state.session)
+        start = ids.index(state.through) + 1 if state.through in ids else 0
+        for offset in range(start, len(ids), page):
+            messages = await self._archive.messages(state.session, limit=page, offset=offset)
+            if not start and state.through_at is not None:  # the last one distilled is not kept any more
+                messages = [message for message in messages if message.created_at > state.through_at]
+            more = offset + page < len(ids)
+            found = next_stretch(messages, max_chars=self._policy.transcript_chars, target=state.target, more=more)
+            if found is not None:
+                return found
+        return None
 
     async def note_due(self, session: SessionId, project: ProjectId, *, at: datetime) -> None:
         """A session is due at a moment, durably; where it cannot be noted, the log says so."""

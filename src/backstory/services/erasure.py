@@ -21,12 +21,13 @@ from backstory.domain.erasure import (
     is_erased,
     size,
 )
+from backstory.domain.erasure_encodings import forms_of
 from backstory.domain.history import Author
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Deleted, Memory
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
-from backstory.errors import InputError, OutOfScope, StoreUnavailable
+from backstory.errors import ASK_A_PERSON, InputError, OutOfScope, StoreUnavailable
 from backstory.ports.backend import Backend
 from backstory.ports.erasing import Cleaned, Eraser, Erasure, Found, Progress, Receipt, Trace
 from backstory.ports.system import Clock, IdSource
@@ -157,6 +158,7 @@ class Erasing:
             places=places,
             remains=(*what_remains(cleaned), *_said_otherwise(plan)),
             traces=tuple(traces),
+            forms=forms_of(texts),
             finished=cleaned.finished,
         )
         await self._eraser.note(receipt)
@@ -250,13 +252,15 @@ def around(before: str, after: str) -> str:
 def _settled(receipt: Receipt, cleaned: Cleaned) -> Receipt:
     """A receipt after another cleaning. Where that is finished, what a search had found before it is no news any more,
     and nobody knows what to search for again."""
+    is_old_news = cleaned.finished and bool(receipt.traces)
     last = ELSEWHERE[-1]
     after = receipt.remains.index(last) + 1 if last in receipt.remains else len(receipt.remains)
     return replace(
         receipt,
         finished=cleaned.finished,
         remains=(*what_remains(cleaned), *receipt.remains[after:]),
-        traces=None if cleaned.finished and receipt.traces else receipt.traces,
+        traces=None if is_old_news else receipt.traces,
+        forms=() if is_old_news else receipt.forms,
     )
 
 
@@ -293,4 +297,4 @@ def _checked(text: str) -> str:
 
 def _check_person(viewer: Viewer, author: Author = Author.USER) -> None:
     if viewer.audience is not Audience.PERSON or author is not Author.USER:
-        raise OutOfScope("only a person at the command line can erase for good")
+        raise OutOfScope("only a person at the command line can erase for good", hint=ASK_A_PERSON)

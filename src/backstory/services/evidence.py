@@ -27,15 +27,15 @@ from backstory.domain.outdated import outdated_note
 from backstory.domain.scope import Viewer
 from backstory.domain.text import QueryTerm, analyse_query
 from backstory.domain.time_range import TimeRange
-from backstory.errors import InputError, ModelError
+from backstory.domain.typed_words import wording_of
+from backstory.errors import InputError
 from backstory.ports.conversation import Archive
 from backstory.ports.evidence import EvidenceIndex, PassageSearch, Sight
-from backstory.ports.models import Embedder, EmbeddingModel, Vector
+from backstory.ports.models import Embedder
 from backstory.ports.system import Aside, Clock
 from backstory.services.corrections import Corrections
 from backstory.services.evidence_found import EvidenceFound, EvidenceResult, Quotes
-
-__all__ = ["EvidenceFound", "EvidenceRecall", "EvidenceResult"]
+from backstory.services.evidence_meaning import Asked, MeaningSearch
 
 T = TypeVar("T")
 
@@ -76,15 +76,6 @@ class Quotable:
     passages: Mapping[PassageNumber, EvidencePassage]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """A question as the model reads it; without a vector, ``skipped`` says why unless none was wanted."""
-
-    model: EmbeddingModel | None = None
-    vector: Vector | None = None
-    skipped: str | None = None
-
-
 class EvidenceRecall:
     """Searches the archived messages by words and by meaning."""
 
@@ -107,12 +98,10 @@ class EvidenceRecall:
         self.corrections = corrections
         self._archive = archive
         self._index = index
-        self._embedder = embedder
+        self._meaning = MeaningSearch(index, embedder, no_embedder=no_embedder)
         self._clock = clock
         self._zone = zone
-        self._no_embedder = no_embedder
         self._aside = aside or _in_place
-        self._searchable: str | None = None  # the model of which vectors were seen; saves counting them each time
 
     async def search(
         self,
@@ -134,7 +123,7 @@ class EvidenceRecall:
         if not text:
             return EvidenceFound(silent_because=NO_QUESTION)
         sight = Sight(viewer=viewer, session=session, said=said)
-        asked = await self._read(text, lexical_only=lexical_only)
+        asked = await self._meaning.read(text, lexical_only=lexical_only)
         found = await self._aside(
             partial(self._answer, text, asked, sight, limit + (_SPARE if self.corrections else 0))
         )
@@ -185,10 +174,10 @@ class EvidenceRecall:
         text = question[:MAX_QUESTION_CHARS].strip()
         if not text:
             return Signs()
-        asked = await self._read(text, lexical_only=lexical_only)
+        asked = await self._meaning.read(text, lexical_only=lexical_only)
         return await self._aside(partial(self._gather, text, asked, sight))
 
-    async def _answer(self, text: str, asked: _Asked, sight: Sight, limit: int) -> EvidenceFound:
+    async def _answer(self, text: str, asked: Asked, sight: Sight, limit: int) -> EvidenceFound:
         found = await self._gather(text, asked, sight)
         if not found.signs:
             return EvidenceFound(silent_because=NO_EVIDENCE, skipped=found.skipped)
@@ -197,44 +186,44 @@ class EvidenceRecall:
             return EvidenceFound(silent_because=_too_far(scores), skipped=found.skipped)
         floor = _SHARE_OF_BEST * scores[0].total
         passed = [score for score in scores if answers(score.best) or score.total >= floor]
-        quote = Quotes(found.loaded)
+        quote = Quotes(found.loaded, wording_of(text))
         return EvidenceFound(results=tuple(quote.result(score) for score in passed[:limit]), skipped=found.skipped)
 
     async def quotable(self, prompt: str, *, viewer: Viewer) -> Quotable:
         """The candidates of ``offer``, not judged yet, and whatever the prompt asks."""
         text = prompt[:MAX_QUESTION_CHARS].strip()
-        asked = await self._read(text, lexical_only=False)
+        asked = await self._meaning.read(text, lexical_only=False)
         return await self._aside(partial(self._quotable, text, asked, replace(viewer, all_projects=False)))
 
     async def _search_unasked(self, text: str, viewer: Viewer) -> EvidenceOffer:
-        asked = await self._read(text, lexical_only=False)
+        asked = await self._meaning.read(text, lexical_only=False)
         return await self._aside(partial(self._offer, text, asked, replace(viewer, all_projects=False)))
 
-    async def _offer(self, text: str, asked: _Asked, viewer: Viewer) -> EvidenceOffer:
+    async def _offer(self, text: str, asked: Asked, viewer: Viewer) -> EvidenceOffer:
         found = await self._quotable(text, asked, viewer)
         return offer(analyse_query(text), found.signs, found.passages)
 
-    async def _quotable(self, text: str, asked: _Asked, viewer: Viewer) -> Quotable:
+    async def _quotable(self, text: str, asked: Asked, viewer: Viewer) -> Quotable:
         """Neighbours are read along, whatever they are, but only what may be quoted is a candidate."""
         terms = analyse_query(text)
         tokens = [term.token for term in terms]
         words = await self._index.search_text(tokens, Sight(viewer=viewer), limit=UNASKED_CANDIDATES)
         found = await self._index.neighbours(words.numbers, tokens=tokens)
         loaded = [item for item in found if item.passage.session != viewer.session]
-        cosines = await self._cosines(asked, {}, loaded)
+        cosines = await self._meaning.similarities(asked, {}, loaded)
         passages = {item.passage.number: item.passage for item in loaded if is_quotable(item.passage)}
         signs = [sign for sign in self._read_signs(text, terms, loaded, words, cosines) if sign.passage in passages]
         return Quotable(signs=signs, passages=passages)
 
-    async def _gather(self, text: str, asked: _Asked, sight: Sight) -> Signs:
+    async def _gather(self, text: str, asked: Asked, sight: Sight) -> Signs:
         """Everything that is read for a question, once the model has read the question itself."""
         terms = analyse_query(text)
         tokens = [term.token for term in terms]
         words = await self._index.search_text(tokens, sight, limit=CANDIDATES)
-        nearest = await self._nearest(asked, sight)
+        nearest = await self._meaning.nearest(asked, sight, limit=CANDIDATES)
         numbers = list(dict.fromkeys([*words.numbers, *nearest]))
         loaded = await self._index.neighbours(numbers, tokens=tokens)
-        cosines = await self._cosines(asked, nearest, loaded)
+        cosines = await self._meaning.similarities(asked, nearest, loaded)
         return Signs(
             signs=self._read_signs(text, terms, loaded, words, cosines),
             loaded=loaded,
@@ -262,42 +251,6 @@ class EvidenceRecall:
             detail=detail_hint(question),
         )
 
-    async def _read(self, text: str, *, lexical_only: bool) -> _Asked:
-        """The question's vector, or why there is none."""
-        if lexical_only:
-            return _Asked()
-        if self._embedder is None:
-            return _Asked(skipped=self._no_embedder)
-        try:
-            model = await self._embedder.model()
-            if self._searchable != model.name:
-                counts = await self._index.vector_counts()
-                if not counts:
-                    return _Asked(skipped="nothing that was said is embedded yet")
-                if model.name not in counts:
-                    others = ", ".join(sorted(counts))
-                    return _Asked(skipped=f"embedded by {others}, not yet by {model.name}")
-                self._searchable = model.name
-            from backstory.domain.admission import admit_evidence  # not needed by a search by words
-
-            vector = (await self._embedder.embed([admit_evidence(text)]))[0]
-        except ModelError as error:
-            return _Asked(skipped=str(error))
-        return _Asked(model=model, vector=vector)
-
-    async def _nearest(self, asked: _Asked, sight: Sight) -> Mapping[PassageNumber, float]:
-        if asked.model is None or asked.vector is None:
-            return {}
-        return await self._index.search_vectors(asked.vector, sight, model=asked.model, limit=CANDIDATES)
-
-    async def _cosines(
-        self, asked: _Asked, known: Mapping[PassageNumber, float], loaded: Sequence[LoadedPassage]
-    ) -> Mapping[PassageNumber, float]:
-        if asked.model is None or asked.vector is None:
-            return {}
-        others = [item.passage.number for item in loaded if item.passage.number not in known]
-        return {**known, **await self._index.similarities(asked.vector, others, model=asked.model)}
-
 
 async def _in_place(work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: nothing is sent in, nothing is yielded
     return await work()
@@ -310,5 +263,7 @@ def weights_for(found: Signs) -> EvidenceWeights:
 
 def _too_far(scores: Sequence[EvidenceScore]) -> str:
     best = scores[0].best
+    if best.matched and not best.telling:
+        return "the words that are there say too little by themselves; add one that tells what you look for"
     near = f"its meaning {best.cosine:.2f}, " if best.cosine is not None else ""
     return f"what comes nearest is too far: {near}{best.coverage:.0%} of the question's words"

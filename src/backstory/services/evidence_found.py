@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from backstory.domain.evidence import EvidenceScore, explain_evidence
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage
+from backstory.domain.typed_words import AS_TOKENS, Wording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,8 @@ class EvidenceFound:
 class Quotes:
     """Passages with their neighbours."""
 
-    def __init__(self, loaded: Sequence[LoadedPassage]) -> None:
+    def __init__(self, loaded: Sequence[LoadedPassage], wording: Wording = AS_TOKENS) -> None:
+        self._wording = wording
         self._passages = {item.passage.number: item.passage for item in loaded}
         self._before = {item.passage.number: item.before for item in loaded}
         self._after = {item.before: item.passage.number for item in loaded if item.before is not None}
@@ -51,5 +53,5 @@ class Quotes:
             before=None if before is None else self._passages.get(before),
             after=None if after is None else self._passages[after],
             score=score.total,
-            reasons=explain_evidence(score.best),
+            reasons=explain_evidence(score.best, self._wording),
         )

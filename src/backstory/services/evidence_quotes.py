@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backstory.domain.context_block import said_block
-from backstory.domain.evidence_offer import OfferedPassage, repeats
-from backstory.domain.evidence_passages import EvidencePassage
+from backstory.domain.conversation import FrozenBlock, Message
+from backstory.domain.erasure import ERASED
+from backstory.domain.evidence_offer import OfferedPassage, quoted_messages, repeats, told_quotes
+from backstory.domain.evidence_passages import EvidencePassage, PassageNumber
 from backstory.domain.grounding import ground
 from backstory.domain.interchange import is_imported
 from backstory.domain.provenance import is_injectable
@@ -66,6 +68,7 @@ class EvidenceQuotes:
         own = [item for item in offered.passages if await self._is_own(item.passage)]
         if own[:1] != [offered.passages[0]]:  # the others were let through beside the best
             return Quoted(text=None, told="what was said earlier was pasted, imported, or repeats text from outside")
+        own = [item for item in own if ERASED not in item.passage.text]  # nobody could tell one that is erased later
         open_ones = await self._not_withheld(own, viewer)
         if not open_ones:
             return Quoted(text=None, told="what was said earlier was forgotten, or made private or local-only")
@@ -78,7 +81,30 @@ class EvidenceQuotes:
         if block is None:
             return Quoted(text=None, told="what was said earlier does not fit into the budget of the block")
         shown = [item for item in valid if item.passage in block.quoted]
-        return Quoted(text=block.text, told=f"quoted instead: {'; '.join(map(_told, shown))}")
+        return Quoted(text=block.text, told=told_quotes(shown))
+
+    async def taken_back(self, blocks: Sequence[FrozenBlock]) -> list[FrozenBlock]:
+        """Those of the blocks that quote what no model is to be shown any more: its message was taken back, removed or
+        erased since, or a memory made of it was forgotten, or made private or local-only. Raises what the store raises.
+
+        Reads nothing where no block quotes anything.
+        """
+        return [block for block in blocks if block.text and await self._is_taken_back(block)]
+
+    async def _is_taken_back(self, block: FrozenBlock) -> bool:
+        quoted = quoted_messages(block.silent_because)
+        if not quoted:
+            return False
+        messages = await self._archive.find_messages(quoted)
+        if len(messages) < len(set(quoted)) or ERASED in block.text or any(item.removed_at for item in messages):
+            return True
+        for message in messages:
+            session = await self._archive.session(message.session)
+            viewer = Viewer(project=None if session is None else session.project, session=block.session)
+            withheld = await withheld_memories(self._memories, viewer, now=self._clock.now(), most=_MOST_WITHHELD)
+            if withheld is None or any(repeats(_whole(message), memory) for memory in withheld):
+                return True
+        return False
 
     async def _is_own(self, passage: EvidencePassage) -> bool:
         """Whether who said it said it of themselves. What a user pasted, or an assistant repeats of what a tool, a file
@@ -110,6 +136,10 @@ class EvidenceQuotes:
         return [item for item in passages if item.passage.number not in outdated]
 
 
-def _told(item: OfferedPassage) -> str:
-    said = item.passage
-    return f"message {said.message} of session {said.session} ({item.confidence:.0%} sure, {', '.join(item.reasons)})"
+def _whole(message: Message) -> EvidencePassage:
+    """All that a message says, of which nobody knows any more which passage was quoted."""
+    text = "\n".join(part.text for part in message.parts if part.kind == "text")
+    return EvidencePassage(
+        number=PassageNumber(0), message=message.id, session=message.session, role=message.role,
+        at=message.created_at, kind="text", text=text,
+    )  # fmt: skip

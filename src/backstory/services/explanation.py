@@ -108,7 +108,8 @@ class Explanation:
         """
         block = await self._inspection.block(viewer, message=message)
         if block is None:
-            raise NotFound("no prompt was looked at yet" if message is None else f"nothing is known of {message}")
+            nothing = "no prompt has come in yet, so nothing was kept back"
+            raise NotFound(nothing if message is None else f"nothing is known of {message}")
         prompt = await self._prompt(block.message)
         if not prompt:
             return Weighing(block=block, prompt=prompt, candidates=(), skipped=())

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from backstory.domain.conversation import Message, Session
 from backstory.domain.ids import SessionId
-from backstory.domain.interchange import IMPORTED_HOST, Keepsake
+from backstory.domain.interchange import IMPORTED_HOST, Keepsake, is_unvouched
 from backstory.domain.memory import Memory, Sensitivity
 from backstory.domain.scope import Viewer, may_read
 from backstory.domain.selection import EVERY_STATE, WITH_SUPERSEDED, Selection, selects
@@ -87,13 +87,15 @@ class Exporting:
                 one for one in keepsakes.get(label, ()) if goes_along(one, gone, whole_stores=policy.whole_stores)
             ]
             own.sort(key=lambda memory: (memory.times.learned, memory.n))
+            kept_back: list[str] = []
             found.append(
                 Exported(
                     label=label,
                     memories=own,
-                    sessions=self._told(told, run),
+                    sessions=self._told(told, format_name, kept_back, run),
                     projects={str(name): project for name, project in projects.items()},
                     keepsakes=beside,
+                    kept_back=kept_back,
                 )
             )
         return found
@@ -128,10 +130,16 @@ class Exporting:
             sessions.sort(key=lambda session: (session.created_at, session.id))
         return found
 
-    def _told(self, sessions: Iterable[Session], run: Run) -> Iterator[Told]:
+    def _told(self, sessions: Iterable[Session], format_name: str, kept_back: list[str], run: Run) -> Iterator[Told]:
+        """The sessions. A digest that nobody vouched for goes back to the product that it came from, and into no other
+        one's store: nothing there would say whose words it is."""
         for session in sessions:
             messages = run(self._messages(session.id))
-            yield Told(session=session, messages=messages, digest=run(self._backend.digests.digest(session.id)))
+            digest = run(self._backend.digests.digest(session.id))
+            if digest is not None and is_unvouched(digest) and session.host != IMPORTED_HOST + format_name:
+                kept_back.append(f"the digest of session {session.id}: it came from a file that nobody vouched for")
+                digest = None
+            yield Told(session=session, messages=messages, digest=digest)
 
     async def _messages(self, session: SessionId) -> list[Message]:
         found: list[Message] = []

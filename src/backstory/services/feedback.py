@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId
-from backstory.domain.memory import Memory, found_irrelevant, found_useful
+from backstory.domain.lifecycle import found_irrelevant, found_useful
+from backstory.domain.memory import Memory
 from backstory.domain.scope import Viewer
 from backstory.errors import Conflict, InputError
 from backstory.ports.store import MemoryStore

@@ -20,33 +20,25 @@ from backstory.domain.observation import (
     to_show,
     with_compression,
 )
-from backstory.domain.observation_answers import read_notes
 from backstory.domain.observation_cursor import Waiting, waiting
 from backstory.domain.observation_log import added_by, render_log, tail
-from backstory.errors import CapReached, ModelOutputInvalid
+from backstory.errors import CapReached
 from backstory.ports.system import TokenCounter
-from backstory.ports.text_models import TextModel, TextRequest, asked_name, other_model
+from backstory.ports.text_models import TextModel, other_model
 from backstory.prompts.observe import observe_prompt
 from backstory.prompts.prompt import Prompt
 from backstory.prompts.reflect import reflect_prompt
 from backstory.services.conversation import Aside, at_once
 from backstory.services.digest_strategy import Made, SessionView
+from backstory.services.observation_questions import OBSERVATION, REFLECTION, TIMEOUT_S, NoteQuestions
 from backstory.services.observation_sizes import Sizes
 from backstory.services.observation_source import Notes, condensed_by_extract, noted_by_extract, read_by_observer
 
-OBSERVATION = "observation"
-REFLECTION = "reflection"
-"""Names under which calls are booked."""
 OBSERVE = "observe"
 REFLECT = "reflect"
 """Names of what was done (``Made.cycle``)."""
-TIMEOUT_S = 120.0
-GIVE_UP_AFTER = 5
-"""Failures in a row after which an unusable answer is made up for by an extract: a model that refuses a stretch will
-refuse it for ever."""
 
 _log = logging.getLogger(__name__)
-_OUTPUT_TOKENS = (2_048, 16_384)
 _FEWEST_TOKENS = 200  # notes on next to nothing may be as long as that
 
 
@@ -75,7 +67,7 @@ class Observing:
         self._model = model
         self._policy = policy
         self._sizes = Sizes(tokens, settled=settled)
-        self._timeout_s = timeout_s
+        self._questions = NoteQuestions(self._sizes, timeout_s=timeout_s, reflector=reflector, aside=aside)
         self._observer_instruction = observer_instruction or ""
         self._reflector_instruction = reflector_instruction or ""
         self._reflector = reflector
@@ -190,7 +182,7 @@ class Observing:
         text, size, prompt = await self._aside(read)
         if not text:
             return None
-        return await self._ask(
+        return await self._questions.ask(
             view, model, OBSERVATION, prompt, source=text, room=size // 2, below=max(size, _FEWEST_TOKENS)
         )
 
@@ -221,57 +213,13 @@ class Observing:
             prompt = reflect_prompt(log, compression=plan.compression, instruction=self._reflector_instruction)
             prompt = replace(prompt, version=with_compression(prompt.version, plan.compression))
             try:
-                notes = await self._ask(view, self._model, REFLECTION, prompt, room=below, below=below)
+                notes = await self._questions.ask(view, self._model, REFLECTION, prompt, room=below, below=below)
             except CapReached as error:
                 _say_capped(view, REFLECTION, error)
         if notes is None:
             by_rule = partial(condensed_by_extract, plan.pieces, below, self._policy, self._sizes)
             notes = await self._aside(by_rule)
         return notes
-
-    async def _ask(
-        self, view: SessionView, model: TextModel, feature: str, prompt: Prompt, *, source: str = "", room: int,
-        below: int,
-    ) -> Notes | None:  # fmt: skip
-        """The model's notes, of fewer than ``below`` tokens; None where an extract is to take their place.
-
-        ``source`` is what notes may not repeat; a log that is condensed may keep lines, and so may notes on it. Raises
-        CapReached.
-        """
-        request = self._request(view, feature, prompt, room)
-        answer = await model.generate(request)
-        read = partial(
-            read_notes,
-            answer.text,
-            finish=answer.finish,
-            told=f"{prompt.system}\n{source}",
-            fits=lambda text: self._sizes.count(text) < below,
-            may_be_empty=feature == OBSERVATION,
-        )
-        noted, made_by = await self._aside(read), asked_name(model.name, request)
-        if isinstance(noted, str):
-            _refuse(view, feature, f"{made_by} gave no notes that can be used: {noted}")
-            return None
-        return Notes(
-            text=noted.observations,
-            made_by=made_by,
-            prompt=prompt.version,
-            current_task=noted.current_task,
-            suggested_response=noted.suggested_response,
-        )
-
-    def _request(self, view: SessionView, feature: str, prompt: Prompt, room: int) -> TextRequest:
-        least, most = _OUTPUT_TOKENS
-        return TextRequest(
-            feature=feature,
-            system=prompt.system,
-            prompt=prompt.text,
-            max_output_tokens=min(max(room, least), most),
-            deadline_s=self._timeout_s,
-            model=self._reflector if feature == REFLECTION else None,
-            session=_session(view),
-            project=view.project,
-        )
 
 
 def _made(notes: Notes, piece: Piece, *, changed: tuple[Piece, ...] = (), cycle: str) -> Made:
@@ -301,10 +249,3 @@ def _session(view: SessionView) -> SessionId:
 
 def _say_capped(view: SessionView, feature: str, error: CapReached) -> None:
     _log.info("event=notes_by_extract feature=%s session=%s reason=%s", feature, _session(view), error)
-
-
-def _refuse(view: SessionView, feature: str, problem: str) -> None:
-    """Raise, unless it was asked for in vain too often."""
-    if view.digest.state.attempts < GIVE_UP_AFTER:
-        raise ModelOutputInvalid(problem)
-    _log.warning("event=notes_by_extract feature=%s session=%s reason=%s", feature, _session(view), problem)

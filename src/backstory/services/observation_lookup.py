@@ -10,6 +10,7 @@ from datetime import datetime
 from backstory.domain.conversation import Message
 from backstory.domain.digest import DigestState, SessionDigest, Strategy, messages_of
 from backstory.domain.ids import MessageId, SessionId
+from backstory.domain.interchange import is_unvouched
 from backstory.domain.observation_cursor import CursorMode, after_cursor, cursor_of
 from backstory.domain.observation_log import render_log
 from backstory.domain.scope import Viewer, may_read
@@ -25,12 +26,14 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationLog:
-    """A session's notes as one text, empty when there are none, and what its observer said beside them."""
+    """A session's notes as one text, empty when there are none, and what its observer said beside them.
+    ``is_unvouched``: they came from a file that nobody vouched for."""
 
     session: SessionId
     text: str
     current_task: str | None = None
     suggested_response: str | None = None
+    is_unvouched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,4 +167,5 @@ def _log_of(session: SessionId, digest: SessionDigest | None) -> ObservationLog:
         text=render_log(digest.active()),
         current_task=digest.state.current_task,
         suggested_response=digest.state.suggested_response,
+        is_unvouched=is_unvouched(digest),
     )

@@ -10,12 +10,13 @@ from backstory.domain.admission import admit_label
 from backstory.domain.conversation import Session
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, ProjectId, SessionId
-from backstory.domain.memory import Memory, Visibility, status_at, status_name, supersede
+from backstory.domain.lifecycle import supersede
+from backstory.domain.memory import Memory, Visibility, status_at, status_name
 from backstory.domain.project import FOLDER, GIT, Alias, Project
 from backstory.domain.project_identity import Candidate, candidates
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import CURRENT, EVERY_STATE, Selection
-from backstory.domain.text import normalise
+from backstory.domain.statement_form import statement_form
 from backstory.errors import AmbiguousMatch, Conflict, InputError, NotFound
 from backstory.ports.backend import Backend
 from backstory.ports.store import ProjectMove
@@ -96,7 +97,7 @@ class Projects:
                 return projects[alias.project]
         named = [card.project for card in await self.cards() if card.project.name == ref]
         if not named:
-            raise NotFound(f"there is no project {ref[:NAME_MAX_CHARS]!r}; `backstory projects list` shows them")
+            raise NotFound(f"there is no project {ref[:NAME_MAX_CHARS]!r}", hint="`backstory projects` lists them")
         if len(named) > 1:
             listed = "".join(f"\n  {project.id}  {project.root}" for project in named)
             ids = [project.id for project in named]
@@ -251,7 +252,10 @@ def _of_one_folder(own: Sequence[Alias], ref: str, project: Project) -> tuple[Al
     places = [alias for alias in own if alias.kind in (GIT, FOLDER)]
     meant = next((alias for alias in own if ref in (alias.name, alias.path) or ref == _folder(alias)), None)
     if meant is None:
-        raise NotFound(f"the project {project.name!r} has no alias {ref[:NAME_MAX_CHARS]!r}")
+        raise NotFound(
+            f"the project {project.name!r} has no alias {ref[:NAME_MAX_CHARS]!r}",
+            hint=f"`backstory projects show {project.name}` lists them",
+        )
     if meant not in places:
         raise InputError(
             f"{meant.name!r} is no folder; only a folder or a git directory can be split off", field="alias"
@@ -285,7 +289,7 @@ def _doubles(moving: Sequence[Memory], staying: Sequence[Memory], now: datetime)
 
 
 def _said(memory: Memory) -> tuple[str, str]:
-    return normalise(memory.content), memory.sensitivity.value
+    return statement_form(memory.content), memory.sensitivity.value
 
 
 def _is_said(memory: Memory, now: datetime) -> bool:

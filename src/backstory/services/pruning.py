@@ -9,7 +9,8 @@ from datetime import datetime
 
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
-from backstory.domain.memory import Deleted, Memory, Superseded, forget
+from backstory.domain.lifecycle import forget
+from backstory.domain.memory import Deleted, Memory, Superseded
 from backstory.domain.pruning import PruningPolicy, Removal, to_prune
 from backstory.domain.scope import Audience, Viewer, may_change
 from backstory.domain.selection import EVERY_STATE, Selection

@@ -21,19 +21,8 @@ from backstory.domain.draft import (
 from backstory.domain.history import Action, Author, Change
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.labels import canonical_tag
-from backstory.domain.memory import (
-    Conflicted,
-    Memory,
-    Revision,
-    Source,
-    Tier,
-    forget,
-    reactivate,
-    retag,
-    revise,
-    set_pin,
-    supersede,
-)
+from backstory.domain.lifecycle import Revision, forget, reactivate, retag, revise, set_pin, supersede
+from backstory.domain.memory import Conflicted, Memory, Source, Tier
 from backstory.domain.near_duplicates import Verdict, compare
 from backstory.domain.provenance import Origin, is_injectable, lowest, trust
 from backstory.domain.restatement import readers, said_again, same_for_same_readers, says_anew, says_the_same
@@ -94,10 +83,10 @@ class Remember:
     async def remember(self, draft: Draft, *, viewer: Viewer, author: Author) -> Remembered:
         """Store a statement.
 
-        A text that is known already (same words, whatever case and spacing) to the same readers is confirmed instead,
-        also when several processes say it at once: one stores it, the others confirm; it is believed again if it was in
-        conflict with what no better source says. What it contradicts is flagged,
-        and so is it, in the same change. Raises InputError (too long, empty, private, bad tag), NotFound or OutOfScope
+        A text that is known already to the same readers (by its ``statement_form``: whatever case, but of names, and
+        spacing) is confirmed instead, also when several processes say it at once: one stores it, the others confirm;
+        it is believed again if it was in conflict with what no better source says. What it contradicts is flagged, and
+        so is it, in the same change. Raises InputError (too long, empty, private, bad tag), NotFound or OutOfScope
         for ``supersedes``.
 
         What takes the place of another keeps its readers, pin and tier unless told otherwise, see ``succeed``. Where

@@ -12,7 +12,7 @@ from backstory.domain.memory import Memory, Sensitivity
 from backstory.domain.review import accepted, waits
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
-from backstory.errors import InputError, OutOfScope
+from backstory.errors import ASK_A_PERSON, InputError, OutOfScope
 from backstory.ports.index import TextIndex
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
@@ -65,7 +65,9 @@ class Review:
         unless a person looks, and InputError for a memory that does not wait for review.
         """
         if viewer.audience is not Audience.PERSON:
-            raise OutOfScope("only a person on the command line raises an origin; nothing was changed")
+            raise OutOfScope(
+                "only a person on the command line raises an origin; nothing was changed", hint=ASK_A_PERSON
+            )
         memories = await self._waiting(refs, viewer)
         now = self._clock.now()
         plan = ChangePlan((memory, accepted(memory)) for memory in memories)

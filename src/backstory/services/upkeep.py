@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from backstory.codecs.jsonl import encode_lines
-from backstory.codecs.messages import encode_blob, encode_message
+from backstory.codecs.jsonl import encode_line, encode_lines
+from backstory.codecs.jsonl_records import header_object, message_objects, session_object
+from backstory.codecs.messages import encode_blob
+from backstory.codecs.record import format_time
+from backstory.domain.conversation import BlobHash, Message, Session
+from backstory.domain.ids import SessionId
 from backstory.errors import StoreUnavailable
 from backstory.ports.backend import Backend
 from backstory.ports.system import Clock
-from backstory.ports.upkeep import Finding, Progress, Rebuilt, Restored, Severity, StoreUpkeep
+from backstory.ports.upkeep import Finding, Progress, Rebuilt, Restored, Salvage, Severity, StoreUpkeep
+
+_LOST_HOST = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What could be read of a damaged store, as lines: memories as an export that ``import`` takes, messages and the
-    contents that they refer to one a line. ``lost`` says in words what could not be read."""
+    """What could be read of a damaged store, as the lines of two exports that ``import`` takes: memories, and sessions
+    with their messages and contents. ``lost`` says in words what could not be read."""
 
     memories: Sequence[str]
-    messages: Sequence[str]
-    blobs: Sequence[str]
+    sessions: Iterator[str]
+    messages: int
+    blobs: int
     lost: Sequence[str]
 
 
@@ -64,11 +72,12 @@ class Upkeep:
     async def salvage(self) -> Saved:
         """All that can still be read, private and local-only memories too: the file is for the person alone."""
         found = await self._upkeep.salvage()
-        lines = encode_lines(found.memories, projects=found.projects, exported_at=self._clock.now())
+        now = self._clock.now()
         return Saved(
-            memories=list(lines),
-            messages=[json.dumps(encode_message(message)) for message in found.messages],
-            blobs=[json.dumps(encode_blob(blob)) for blob in found.blobs],
+            memories=list(encode_lines(found.memories, projects=found.projects, exported_at=now)),
+            sessions=_session_lines(found, now),
+            messages=len(found.messages),
+            blobs=len(found.blobs),
             lost=found.lost,
         )
 
@@ -78,3 +87,33 @@ class Upkeep:
             name = self._backend.memories.capabilities.name
             raise StoreUnavailable(f"the store `{name}` can be neither checked nor copied from here")
         return self._backend.upkeep
+
+
+def _session_lines(found: Salvage, now: datetime) -> Iterator[str]:
+    """An export of the sessions; one of which only messages are left is made up from these. Contents that no message
+    refers to any more come last, to be read by people."""
+    projects = found.projects.values()
+    yield encode_line(header_object(exported_at=format_time(now), holds=["sessions"], projects=projects))
+    said: defaultdict[SessionId, list[Message]] = defaultdict(list)
+    for message in found.messages:
+        said[message.session].append(message)
+    known = {session.id: session for session in found.sessions}
+    contents = {blob.hash: blob for blob in found.blobs}
+    kept: set[BlobHash] = set()
+    for name in (*known, *(name for name in said if name not in known)):
+        messages = sorted(said[name], key=lambda message: (message.created_at, message.id))
+        yield encode_line(session_object(known.get(name) or _made_up(messages)))
+        for message in messages:
+            named = dict.fromkeys(ref.hash for part in message.parts for ref in part.blobs if ref.hash in contents)
+            kept |= named.keys()
+            yield from map(encode_line, message_objects(message, [contents[name] for name in named]))
+    for blob in found.blobs:
+        if blob.hash not in kept:
+            yield encode_line({"type": "blob", **encode_blob(blob)})
+
+
+def _made_up(messages: Sequence[Message]) -> Session:
+    return Session(
+        id=messages[0].session, project=None, host=_LOST_HOST, directory="", created_at=messages[0].created_at,
+        updated_at=messages[-1].created_at,
+    )  # fmt: skip

@@ -20,63 +20,33 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, TypeVar
+from typing import TypeVar
 
 from backstory.testing.opencode_binary import find_opencode
+from backstory.testing.opencode_config import (
+    NO_GIT_IDENTITY,
+    OFFLINE,
+    Json,
+    scripted_config,
+    seed_node_modules,
+)
+from backstory.testing.opencode_server import PROMPT_TIMEOUT_S, Server
 
 T = TypeVar("T")
-Json = Any  # whatever the HTTP API answers; tests reach into it at any depth
-
-PROVIDER = "scripted"
-MODEL = "main"
-SMALL_MODEL = "small"
-OUTPUT_LIMIT_TOKENS = 4096
-START_TIMEOUT_S = 60
-PROMPT_TIMEOUT_S = 120
-
-_OFFLINE = {
-    "OPENCODE_DISABLE_AUTOUPDATE": "1",
-    "OPENCODE_DISABLE_MODELS_FETCH": "1",
-    "OPENCODE_DISABLE_SHARE": "1",
-    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-    "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
-    "OPENCODE_DISABLE_TERMINAL_TITLE": "1",
-    "OPENCODE_DISABLE_CLAUDE_CODE": "1",
-    "NO_PROXY": "127.0.0.1,localhost",
-    "no_proxy": "127.0.0.1,localhost",
-}
-_NO_GIT_IDENTITY = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
 _AUTHOR = ("-c", "user.name=Nobody", "-c", "user.email=nobody@example.invalid")
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
 
-def wait_for(what: Callable[[], T], *, timeout_s: float = 10.0) -> T:
+def wait_for(what: Callable[[], T], *, timeout_s: float = 60.0) -> T:
     """Call ``what`` every 50 ms until it returns something true, and return that; after the timeout, the last value."""
     end = time.monotonic() + timeout_s
     while not (value := what()) and time.monotonic() < end:
         time.sleep(0.05)
     return value
-
-
-def seed_node_modules(folder: Path) -> None:
-    """Make OpenCode believe that its npm package is installed in a configuration folder.
-
-    OpenCode 1.18 otherwise runs npm there before it loads any plugin. It looks for ``node_modules`` and for the
-    package's name at the root of the lock file; a plugin that really imports the package would not load.
-    """
-    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
-    wants = {"dependencies": {"@opencode-ai/plugin": "*"}}
-    (folder / "package.json").write_text(json.dumps(wants))
-    (folder / "package-lock.json").write_text(json.dumps({"lockfileVersion": 3, "packages": {"": wants}}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +96,7 @@ class OpenCode:
         seed_node_modules(self.config_folder)
         # Outside the configuration folder, which thereby belongs to whatever is being installed and tested.
         self._config_file = self.root / "scripted.json"
-        self._config_file.write_text(json.dumps(_config(model_url, context_limit_tokens) | dict(config or {})))
+        self._config_file.write_text(json.dumps(scripted_config(model_url, context_limit_tokens) | dict(config or {})))
         self._environ = dict(environ or {})
 
     def environment(self, environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -143,7 +113,7 @@ class OpenCode:
             "XDG_CACHE_HOME": f"{home}/.cache",
             "TMPDIR": str(self.root),
         }
-        return {**inherited, **_OFFLINE, **_NO_GIT_IDENTITY, **places, **self._environ, **(environ or {})}
+        return {**inherited, **OFFLINE, **NO_GIT_IDENTITY, **places, **self._environ, **(environ or {})}
 
     def project(self, name: str = "project", *, git: bool = True, files: Mapping[str, str] | None = None) -> Path:
         """Make a folder with the given files, committed to a new git repository unless ``git`` is False."""
@@ -227,130 +197,3 @@ class OpenCode:
             text=True,
             start_new_session=True,
         )
-
-
-def _config(model_url: str, context_limit_tokens: int) -> dict[str, Json]:
-    limit = {"context": context_limit_tokens, "output": OUTPUT_LIMIT_TOKENS}
-    models = {name: {"name": name, "limit": limit, "tool_call": True} for name in (MODEL, SMALL_MODEL)}
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",  # part of the binary; nothing is fetched
-        "name": "Scripted",
-        "options": {"baseURL": model_url, "apiKey": "none"},
-        "models": models,
-    }
-    return {
-        "autoupdate": False,
-        "share": "disabled",
-        "enabled_providers": [PROVIDER],
-        "model": f"{PROVIDER}/{MODEL}",
-        "small_model": f"{PROVIDER}/{SMALL_MODEL}",
-        "provider": {PROVIDER: provider},
-    }
-
-
-class Server:
-    """A running ``opencode serve``. ``directory`` is the folder a call works in, by default where it started."""
-
-    def __init__(self, process: subprocess.Popen[str], *, directory: Path) -> None:
-        self.process = process
-        self.directory = directory
-        self.output: list[str] = []
-        self._url = ""
-        self._ready = threading.Event()
-        for stream in (process.stdout, process.stderr):
-            assert stream is not None
-            threading.Thread(target=self._read, args=(stream,), daemon=True).start()
-        if not self._ready.wait(START_TIMEOUT_S) or not self._url:
-            self.close()
-            raise RuntimeError("opencode serve did not start: " + "\n".join(self.output)[-2000:])
-
-    def _read(self, stream: IO[str]) -> None:
-        for line in stream:
-            self.output.append(line.rstrip())
-            if "listening on" in line:
-                self._url = line.rpartition("listening on")[2].strip()
-                self._ready.set()
-        self._ready.set()
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End the process, by force if ``how`` does not do it in 15 s. Closing twice is fine."""
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-            try:
-                self.process.wait(15)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Json = None,
-        *,
-        directory: Path | None = None,
-        timeout_s: float = PROMPT_TIMEOUT_S,
-        **query: str,
-    ) -> Json:
-        """One HTTP call; RuntimeError with the server's words when it is refused."""
-        query = {"directory": str(directory or self.directory), **query}
-        request = urllib.request.Request(
-            f"{self._url}{path}?{urllib.parse.urlencode(query)}",
-            data=None if body is None else json.dumps(body).encode(),
-            method=method,
-            headers={"Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=timeout_s) as response:
-                raw = response.read()
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(f"{method} {path}: {error.code} {error.read()[:500]!r}") from error
-        return json.loads(raw) if raw else None
-
-    def create_session(
-        self, *, title: str | None = "A titled session", directory: Path | None = None, **body: Json
-    ) -> str:
-        """A new session's id. With ``title=None`` OpenCode asks the model for a title beside the first prompt."""
-        body = body if title is None else {"title": title, **body}
-        return str(self.call("POST", "/session", body, directory=directory)["id"])
-
-    def prompt(
-        self,
-        session: str,
-        text: str,
-        *,
-        directory: Path | None = None,
-        timeout_s: float = PROMPT_TIMEOUT_S,
-        **body: Json,
-    ) -> Json:
-        """Send a prompt and wait for the whole turn; the assistant's message with its parts."""
-        body = {"parts": [{"type": "text", "text": text}], **body}
-        return self.call("POST", f"/session/{session}/message", body, directory=directory, timeout_s=timeout_s)
-
-    def say(self, session: str, text: str, *, directory: Path | None = None) -> str:
-        """Send a prompt and return the text of the answer."""
-        parts = self.prompt(session, text, directory=directory)["parts"]
-        return "".join(part["text"] for part in parts if part["type"] == "text")
-
-    def messages(self, session: str, *, directory: Path | None = None) -> list[Json]:
-        """The stored messages, each ``{info, parts}``, oldest first."""
-        return list(self.call("GET", f"/session/{session}/message", directory=directory))
-
-    def compact(self, session: str, *, directory: Path | None = None) -> None:
-        """Compact the session now, and wait for it."""
-        model = {"providerID": PROVIDER, "modelID": MODEL}
-        self.call("POST", f"/session/{session}/summarize", model, directory=directory)
-
-    def delete_session(self, session: str, *, directory: Path | None = None) -> None:
-        """Delete a session and its children."""
-        self.call("DELETE", f"/session/{session}", directory=directory)
-
-    def reload(self, *, directory: Path | None = None) -> None:
-        """Dispose this directory's instance; the next call loads it, and its plugins, anew."""
-        self.call("POST", "/instance/dispose", {}, directory=directory)

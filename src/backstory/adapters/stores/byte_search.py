@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from backstory.domain.erasure import base64_forms, raw_forms
+from backstory.domain.erasure import raw_forms
+from backstory.domain.erasure_encodings import base64_forms, folded_forms
 
 _CHUNK_BYTES = 1 << 22
 
@@ -16,7 +17,9 @@ class ByteSearch:
 
     def __init__(self, texts: Iterable[str]) -> None:
         wanted = list(texts)
-        self._folded = tuple(dict.fromkeys(form.lower() for text in wanted for form in raw_forms(text)))
+        self._folded = tuple(
+            dict.fromkeys(form.lower() for text in wanted for form in (*raw_forms(text), *folded_forms(text)))
+        )
         self._exact = tuple(dict.fromkeys(form for text in wanted for form in base64_forms(text)))
         self._longest = max((len(form) for form in (*self._folded, *self._exact)), default=0)
 

@@ -11,9 +11,10 @@ from enum import StrEnum
 from functools import cache, lru_cache
 
 from backstory.domain.extract.sentences import sentences
-from backstory.domain.grounding import LEAST_SUPPORT, denies
+from backstory.domain.grounding import LEAST_SUPPORT
 from backstory.domain.provenance import Origin, is_injectable
 from backstory.domain.statements import replies, wording
+from backstory.domain.telling_words import denies
 from backstory.domain.text import analyse, analyse_query
 from backstory.domain.utterance import Utterance
 

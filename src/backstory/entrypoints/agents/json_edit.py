@@ -8,37 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from backstory.entrypoints.agents.json_tree import BLANK, Node, Unfit, find_node, member_of, parse_tree
 from backstory.entrypoints.opencode import jsonc
-
-MAX_DEPTH = 100
-
-_BLANK = re.compile(r"(?>[ \t\r\n\ufeff]++|//[^\n]*+|/\*(?>.*?\*/))*+", re.DOTALL)
-_STRING = re.compile(r'"(?>[^"\\\n]|\\.)*+"', re.DOTALL)
-_PLAIN = re.compile(r"[^\s,:\[\]{}\"/]++")
-
-
-class Unfit(Exception):
-    """The document cannot be changed safely; the text says why, with line and column, quoting nothing of it."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Node:
-    """A value and where it stands. ``members`` of an object or ``items`` of an array, in order."""
-
-    start: int
-    end: int = 0
-    is_object: bool = False
-    is_array: bool = False
-    members: list[tuple[str, int, _Node]] = field(default_factory=list)
-    items: list[_Node] = field(default_factory=list)
-
-    def children(self) -> list[tuple[int, _Node]]:
-        """Where each child begins, its key included, and the child."""
-        if self.is_object:
-            return [(start, node) for _, start, node in self.members]
-        return [(item.start, item) for item in self.items]
 
 
 def value_of(text: str) -> object:
@@ -64,7 +36,7 @@ def append(text: str, path: Sequence[str], item: object) -> str:
     if not isinstance(present, list):
         raise Unfit(f"{'.'.join(path)} is not a list")
     wanted = _with(_object(value_of(text)), path, [*present, item])
-    node = _found(_parsed(text), path)
+    node = find_node(parse_tree(text), path)
     assert node is not None
     return _proved(_inserted(text, node, _written(item, text)), wanted)
 
@@ -77,14 +49,14 @@ def take(text: str, path: Sequence[str], item: int | None = None) -> str:
     if item is not None and isinstance(present, list):
         rest = present[:item] + present[item + 1 :]
         if rest:
-            node = _found(_parsed(text), path)
+            node = find_node(parse_tree(text), path)
             assert node is not None
             return _proved(_removed(text, node, item), _with(value, path, rest))
     *parents, name = path
     siblings = _at(value, parents)
     if isinstance(siblings, dict) and len(siblings) == 1 and parents:
         return take(text, parents)
-    node = _found(_parsed(text), parents)
+    node = find_node(parse_tree(text), parents)
     assert node is not None
     position = [key for key, _, _ in node.members].index(name)
     return _proved(_removed(text, node, position), _without(value, path))
@@ -138,7 +110,7 @@ def _without(value: dict[str, object], path: Sequence[str]) -> dict[str, object]
 
 
 def _put(text: str, path: Sequence[str], value: object) -> str:
-    root = _parsed(text)
+    root = parse_tree(text)
     if root is None:
         whole: object = value
         for name in reversed(path):
@@ -146,7 +118,7 @@ def _put(text: str, path: Sequence[str], value: object) -> str:
         return _joined(text, _written(whole, text) + _line_end(text))
     node, depth = root, 0
     while depth < len(path):
-        inner = _member(node, path[depth])
+        inner = member_of(node, path[depth])
         if inner is None:
             break
         node, depth = inner, depth + 1
@@ -164,7 +136,7 @@ def _joined(blank: str, document: str) -> str:
     return blank + ("" if blank.endswith("\n") else "\n") + document
 
 
-def _inserted(text: str, node: _Node, entry: str) -> str:
+def _inserted(text: str, node: Node, entry: str) -> str:
     """A new last child. It goes on a line of its own unless the others stand in one line."""
     close = node.end - 1
     children = [child for _, child in node.children()]
@@ -191,7 +163,7 @@ def _inserted(text: str, node: _Node, entry: str) -> str:
     return f"{text[:last]}{before} {entry}{end}{after}{text[close:]}"
 
 
-def _removed(text: str, node: _Node, position: int) -> str:
+def _removed(text: str, node: Node, position: int) -> str:
     """Without one child: with its comma, and with its line where nothing else stands there."""
     children = node.children()
     start, child = children[position]
@@ -217,7 +189,7 @@ def _removed(text: str, node: _Node, position: int) -> str:
 
 def _comma_in(between: str) -> int | None:
     """Where the comma stands among comments and blanks."""
-    at = _BLANK.match(between)
+    at = BLANK.match(between)
     assert at is not None
     return at.end() if between[at.end() : at.end() + 1] == "," else None
 
@@ -238,7 +210,7 @@ def _unit(text: str) -> str:
     return "\t" if found[1].startswith("\t") else found[1][:8]
 
 
-def _child_indent(text: str, node: _Node) -> str:
+def _child_indent(text: str, node: Node) -> str:
     return _indent_at(text, node.children()[-1][0])
 
 
@@ -252,81 +224,3 @@ def _indent_at(text: str, position: int) -> str:
 
 def _line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
-def _found(node: _Node | None, path: Sequence[str]) -> _Node | None:
-    for name in path:
-        node = None if node is None else _member(node, name)
-    return node
-
-
-def _member(node: _Node, name: str) -> _Node | None:
-    """The member of this name. Raises Unfit where there are two, of which programs take the one or the other."""
-    found = [child for key, _, child in node.members if key == name]
-    if len(found) > 1:
-        raise Unfit(f"it names {name!r} twice in the same place")
-    return found[0] if found else None
-
-
-def _parsed(text: str) -> _Node | None:
-    """The tree of a document that ``value_of`` can read; None for an empty one."""
-    start = _skip(text, 0)
-    return None if start >= len(text) else _value(text, start, 0)
-
-
-def _value(text: str, at: int, depth: int) -> _Node:
-    if depth > MAX_DEPTH:
-        raise Unfit(f"it is nested more than {MAX_DEPTH} levels deep")
-    node = _Node(start=at)
-    if text[at] in "{[":
-        node.is_object, node.is_array = text[at] == "{", text[at] == "["
-        node.end = _children(text, node, depth)
-        return node
-    token = (_STRING if text[at] == '"' else _PLAIN).match(text, at)
-    if token is None:
-        raise _unreadable(text, at)
-    node.end = token.end()
-    return node
-
-
-def _children(text: str, node: _Node, depth: int) -> int:
-    at = _skip(text, node.start + 1)
-    while at < len(text) and text[at] not in "}]":
-        begin = at
-        key = ""
-        if node.is_object:
-            token = _STRING.match(text, at)
-            if token is None:
-                raise _unreadable(text, at)
-            key = str(json.loads(token[0]))
-            at = _skip(text, token.end())
-            if text[at : at + 1] != ":":
-                raise _unreadable(text, at)
-            at = _skip(text, at + 1)
-        if at >= len(text):
-            break
-        child = _value(text, at, depth + 1)
-        if node.is_object:
-            node.members.append((key, begin, child))
-        else:
-            node.items.append(child)
-        at = _skip(text, child.end)
-        if text[at : at + 1] == ",":
-            at = _skip(text, at + 1)
-    if at >= len(text):
-        raise _unreadable(text, at)
-    return at + 1
-
-
-def _skip(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    assert found is not None
-    return found.end()
-
-
-def _unreadable(text: str, at: int) -> Unfit:
-    line = text.count("\n", 0, at) + 1
-    return Unfit(f"line {line}, column {at - text.rfind(chr(10), 0, at)}: it cannot be read")

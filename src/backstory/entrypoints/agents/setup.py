@@ -19,7 +19,7 @@ from typing import Literal
 from backstory.config.files import leads_outside
 from backstory.entrypoints.agents import json_edit, toml_edit
 from backstory.entrypoints.agents.hosts import Entry, is_our_hook, is_ours
-from backstory.entrypoints.agents.json_edit import Unfit
+from backstory.entrypoints.agents.json_tree import Unfit
 from backstory.entrypoints.opencode.files import read_regular, reason, remove, write_whole
 from backstory.errors import InstallError
 

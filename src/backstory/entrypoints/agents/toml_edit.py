@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 
-from backstory.entrypoints.agents.json_edit import Unfit
+from backstory.entrypoints.agents.json_tree import Unfit
 
 MAX_DOTS = 64
 """Dots in one line: for a dotted name tomllib takes quadratic time."""

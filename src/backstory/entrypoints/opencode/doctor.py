@@ -12,11 +12,12 @@ from backstory.config import Settings
 from backstory.config.locations import HOME
 from backstory.entrypoints.doctor import Check
 from backstory.entrypoints.local_time import shown_time
+from backstory.entrypoints.opencode.bridge_probe import start_bridge
 from backstory.entrypoints.opencode.handshake import read_handshake
 from backstory.entrypoints.opencode.host_config import obstacles
 from backstory.entrypoints.opencode.install import PLUGIN, FileState, Installation, differs, installations
 from backstory.entrypoints.opencode.locations import places
-from backstory.entrypoints.opencode.probe import find_opencode, load_in_opencode, opencode_version, start_bridge
+from backstory.entrypoints.opencode.probe import find_opencode, load_in_opencode, opencode_version
 from backstory.entrypoints.opencode.sidecar import Sidecar, is_short_lived
 from backstory.errors import BackstoryError
 

@@ -1,6 +1,6 @@
-"""Starting things to see whether they work: the bridge by itself, and OpenCode until it has loaded the plugin.
+"""Starting OpenCode to see whether it works, until it has loaded the plugin.
 
-Both run with throw-away data, so that nothing they do is kept.
+It runs with throw-away data, so that nothing it does is kept. The bridge by itself is started in ``bridge_probe.py``.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import re
 import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +22,12 @@ from backstory.config.locations import CONFIG, HOME, user_config_file
 from backstory.entrypoints.opencode.handshake import FILE as HANDSHAKE
 from backstory.entrypoints.opencode.handshake import Handshake, read_handshake
 from backstory.entrypoints.opencode.install import PLUGIN
-from backstory.entrypoints.opencode.protocol import PROTOCOL
 
-BRIDGE_TIMEOUT_S = 5.0
 PROBE_TIMEOUT_S = 120.0
 """OpenCode may first have to give up on npm: 75 s when its registry refuses connections."""
 VERSION_TIMEOUT_S = 20.0
-_ENDING_S = 2.0
-_SHOWN_CHARS = 300
+ENDING_S = 2.0
+SHOWN_CHARS = 300
 
 _QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -76,36 +72,6 @@ def opencode_version(program: Path, env: Mapping[str, str]) -> Outcome:
     return Outcome(version=version.group().decode(errors="replace"), seconds=time.monotonic() - started)
 
 
-def start_bridge(
-    command: Sequence[str], env: Mapping[str, str], *, folder: Path, timeout_s: float = BRIDGE_TIMEOUT_S
-) -> Outcome:
-    """Start the Python half as the plugin would, say hello, and wait for its answer.
-
-    ``env`` is the whole environment. The data folder is a throw-away one: the store is not touched, and no note is left
-    that could be taken for OpenCode's own hello.
-    """
-    started = time.monotonic()
-    with _throw_away() as scratch, (scratch / "stderr").open("w+b") as errors:
-        environ = {**env, "PYTHONSAFEPATH": "1", **_own_data(env, scratch)}
-        try:
-            process = subprocess.Popen(
-                command, cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
-            )
-        except (OSError, ValueError) as error:
-            return Outcome(failure=f"cannot be started: {error}")
-        try:
-            answer = _say_hello(process, scratch, timeout_s)
-        finally:
-            _end(process)
-        seconds = time.monotonic() - started
-        if answer is None:
-            errors.seek(0)
-            said = _last_line(errors.read())
-            how = f"gave no answer in {timeout_s:.0f} s" if seconds >= timeout_s else "ended without an answer"
-            return Outcome(failure=f"{how}{f': {said}' if said else ''}", seconds=seconds)
-        return Outcome(failure=_fault(answer), version=_version(answer), seconds=seconds)
-
-
 def load_in_opencode(
     program: Path, env: Mapping[str, str], *, directory: Path | None, sidecar_env: Mapping[str, str]
 ) -> Outcome:
@@ -116,7 +82,7 @@ def load_in_opencode(
     2 to 5 s; longer when OpenCode has to run npm first.
     """
     started = time.monotonic()
-    with _throw_away() as scratch, (scratch / "output").open("w+b") as output:
+    with throw_away() as scratch, (scratch / "output").open("w+b") as output:
         here = directory or scratch / "project"
         here.mkdir(exist_ok=True)
         environ = {**_probe_environment(env, scratch), "PWD": str(here)}
@@ -145,7 +111,7 @@ def load_in_opencode(
             output.seek(0)
             said = _first_line(output.read()) or f"exit code {process.returncode}"
             return Outcome(failure=f"OpenCode ended by itself: {said}", seconds=seconds)
-        said = _last_line(_content(scratch / "plugin.log"))
+        said = last_line(_content(scratch / "plugin.log"))
         why = f"the plugin says: {said}" if said else _why_silent(program, environ, here)
         return Outcome(failure=f"no hello within {seconds:.0f} s: {why}", seconds=seconds)
 
@@ -154,14 +120,14 @@ def _probe_environment(env: Mapping[str, str], scratch: Path) -> dict[str, str]:
     return {
         **env,
         **_QUIET,
-        **_own_data(env, scratch),
+        **own_data(env, scratch),
         "XDG_DATA_HOME": str(scratch / "data"),
         "XDG_STATE_HOME": str(scratch / "state"),
         "BACKSTORY_PLUGIN_LOG": str(scratch / "plugin.log"),
     }
 
 
-def _own_data(env: Mapping[str, str], scratch: Path) -> dict[str, str]:
+def own_data(env: Mapping[str, str], scratch: Path) -> dict[str, str]:
     """A store of its own for what is started, with the user's settings, which would else be looked for beside it."""
     settings = user_config_file(env)
     home = {HOME: str(scratch / "home"), "BACKSTORY_STORE": "sqlite"}
@@ -199,76 +165,17 @@ def _why_silent(program: Path, env: Mapping[str, str], directory: Path) -> str:
     return "OpenCode does not look for plugins where Backstory is installed"
 
 
-def _say_hello(process: subprocess.Popen[bytes], directory: Path, timeout_s: float) -> dict[str, object] | None:
-    """The answer to a hello; None when there is none in time or the process ends first."""
-    assert process.stdin is not None
-    params = {"protocol": PROTOCOL, "plugin_version": None, "api": 1, "directory": str(directory), "pid": os.getpid()}
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "hello", "params": params}
-    lines: queue.Queue[bytes | None] = queue.Queue()
-    threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(hello).encode() + b"\n")
-        process.stdin.flush()
-    end = time.monotonic() + timeout_s
-    while (left := end - time.monotonic()) > 0:
-        try:
-            line = lines.get(timeout=left)
-        except queue.Empty:
-            return None
-        if line is None:
-            return None
-        with contextlib.suppress(ValueError):
-            message = json.loads(line)
-            if isinstance(message, dict) and message.get("id") == 1:
-                return message
-    return None
-
-
-def _read_lines(process: subprocess.Popen[bytes], lines: queue.Queue[bytes | None]) -> None:
-    assert process.stdout is not None
-    with contextlib.suppress(ValueError):  # closed by the other thread
-        for line in process.stdout:
-            lines.put(line)
-    lines.put(None)
-
-
-def _fault(answer: Mapping[str, object]) -> str:
-    result = answer.get("result")
-    if not isinstance(result, dict):
-        return f"answers with an error: {str(answer.get('error'))[:_SHOWN_CHARS]}"
-    if result.get("protocol") != PROTOCOL:
-        return f"speaks protocol {str(result.get('protocol'))[:20]}, the plugin speaks {PROTOCOL}"
-    return ""
-
-
-def _version(answer: Mapping[str, object]) -> str:
-    result = answer.get("result")
-    return str(result.get("version", "")) if isinstance(result, dict) else ""
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End of input first, then by force."""
-    with contextlib.suppress(OSError):
-        if process.stdin is not None:
-            process.stdin.close()
-    try:
-        process.wait(_ENDING_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def _end_group(process: subprocess.Popen[bytes]) -> None:
     """OpenCode and whatever it started."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, how)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_ENDING_S)
+            process.wait(ENDING_S)
 
 
 @contextlib.contextmanager
-def _throw_away() -> Iterator[Path]:
+def throw_away() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="backstory-doctor-", ignore_cleanup_errors=True) as folder:
         (Path(folder) / "home").mkdir()
         yield Path(folder).resolve()
@@ -293,10 +200,10 @@ def _first_line(output: bytes) -> str:
     return next(iter(_lines(output)), "")
 
 
-def _last_line(output: bytes) -> str:
+def last_line(output: bytes) -> str:
     return next(iter(_lines(output)[::-1]), "")
 
 
 def _lines(output: bytes) -> list[str]:
     text = re.sub(r"\x1b\[[0-9;]*m", "", output.decode(errors="replace"))
-    return [line.strip()[:_SHOWN_CHARS] for line in text.splitlines() if line.strip()]
+    return [line.strip()[:SHOWN_CHARS] for line in text.splitlines() if line.strip()]

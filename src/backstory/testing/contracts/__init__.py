@@ -6,6 +6,7 @@ Run each check of ``BACKEND_CHECKS`` with a function that makes a new, empty bac
 from __future__ import annotations
 
 from backstory.testing.contracts.blobs import BLOB_CHECKS
+from backstory.testing.contracts.change_history import CHANGE_HISTORY_CHECKS
 from backstory.testing.contracts.checks import Check, Checks, MakeBackend
 from backstory.testing.contracts.conversation_store import CONVERSATION_STORE_CHECKS
 from backstory.testing.contracts.counters import COUNTER_CHECKS
@@ -27,6 +28,7 @@ from backstory.testing.contracts.vector_index import VECTOR_INDEX_CHECKS
 
 BACKEND_CHECKS: tuple[Check, ...] = (
     *MEMORY_STORE_CHECKS,
+    *CHANGE_HISTORY_CHECKS,
     *COUNTER_CHECKS,
     *SELECTION_CHECKS,
     *PROJECT_REGISTRY_CHECKS,
@@ -49,6 +51,7 @@ BACKEND_CHECKS: tuple[Check, ...] = (
 __all__ = [
     "BACKEND_CHECKS",
     "BLOB_CHECKS",
+    "CHANGE_HISTORY_CHECKS",
     "CONVERSATION_STORE_CHECKS",
     "COUNTER_CHECKS",
     "DIGEST_PIECE_CHECKS",

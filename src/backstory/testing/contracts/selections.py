@@ -198,6 +198,14 @@ async def the_same_text_is_the_same_in_any_case_spacing_and_composition(make: Ma
 
 
 @SELECTION_CHECKS
+async def the_same_text_has_the_same_names_to_the_letter(make: MakeBackend) -> None:
+    store = await filled(make, sample_memory("The flag is `useLive`."), sample_memory("The path is src/User.ts."))
+    assert await texts(store, seen(same_text="the FLAG is `useLive`.")) == ["The flag is `useLive`."]
+    assert await texts(store, seen(same_text="The flag is `uselive`.")) == []
+    assert await texts(store, seen(same_text="The path is src/user.ts.")) == []
+
+
+@SELECTION_CHECKS
 async def a_part_of_a_text_is_found_without_wildcards(make: MakeBackend) -> None:
     store = await filled(
         make, sample_memory("100% of Äpfel"), sample_memory("100 of Apples"), sample_memory("under_score?*[a]")

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from backstory.domain.blob import make_blob
-from backstory.domain.conversation import Message, Part, Role
+from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.history import Action, Edit
 from backstory.domain.ids import MessageId, PartId, SessionId
-from backstory.domain.memory import Memory, Visibility, forget
+from backstory.domain.lifecycle import forget
+from backstory.domain.memory import Memory, Visibility
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.errors import InputError, StoreDamaged, StoreUnavailable
@@ -59,8 +60,14 @@ async def rebuilding_a_whole_store_finds_nothing_to_correct(make: MakeBackend) -
 @check
 async def everything_is_salvaged_from_a_whole_store(make: MakeBackend) -> None:
     backend, upkeep = await _filled(make)
+    session = Session(
+        id=SessionId("ses-1"), project=None, host="opencode", directory="/orchard", title="Herons", created_at=START,
+        updated_at=START,
+    )  # fmt: skip
+    await backend.conversations.put_session(session)
     saved = await upkeep.salvage()
     assert sorted(memory.content for memory in saved.memories) == await _contents(backend)
+    assert list(saved.sessions) == [session]
     assert [message.id for message in saved.messages] == ["m1"]
     assert [blob.hash for blob in saved.blobs] == [ref.hash for ref in saved.messages[0].parts[0].blobs] == [_LOG.hash]
     assert list(saved.lost) == []

@@ -15,7 +15,7 @@ from backstory.adapters.stores.memory.memories import InMemoryMemories
 from backstory.domain.conversation import Part
 from backstory.domain.digest import SessionDigest
 from backstory.domain.dream_state import DreamState
-from backstory.domain.history import Action, Author, Change, Edit
+from backstory.domain.history import WITHDRAWN, Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, MessageId, SessionId
 from backstory.domain.interchange import Keepsake
 from backstory.ports.erasing import Cleaned, Erasure, Found, Progress, Receipt, Trace
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from backstory.domain.blob import Blob
     from backstory.domain.erasure import Rewrite
 
-_WITHDRAWN = "a memory in it was erased, or a secret in it was masked"
 _EVER = datetime.min.replace(tzinfo=UTC)  # when nothing is erased
 
 
@@ -104,7 +103,7 @@ class InMemoryEraser:
         return tables
 
     def _let_go(self, shown: set[MemoryId], rewrite: Rewrite) -> None:
-        self._conversations.withdraw_showing(sorted(shown), because=_WITHDRAWN)
+        self._conversations.withdraw_showing(sorted(shown), because=WITHDRAWN)
         for project, summary in list(self._memories.summaries.items()):
             if not shown.isdisjoint(summary.sources):
                 del self._memories.summaries[project]

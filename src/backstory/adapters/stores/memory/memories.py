@@ -22,6 +22,7 @@ from backstory.domain.history import (
 )
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId, SessionId
 from backstory.domain.memory import Memory, is_withheld, searchable_text
+from backstory.domain.outline import Outline, outline_of
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection, selects
 from backstory.errors import Conflict
@@ -65,6 +66,10 @@ class InMemoryMemories:
         meant = [memory for memory in self.rows.values() if selects(selection, memory)]
         meant.sort(key=lambda memory: (memory.times.learned, memory.n), reverse=order is Order.NEWEST)
         return meant[offset : offset + limit]
+
+    async def outlines(self, selection: Selection) -> list[Outline]:
+        meant = [outline_of(memory) for memory in self.rows.values() if selects(selection, memory)]
+        return sorted(meant, key=lambda outline: (outline.updated, outline.n))
 
     async def count(self, selection: Selection) -> int:
         return sum(selects(selection, memory) for memory in self.rows.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
@@ -43,6 +44,7 @@ class InMemoryUpkeep:
         return Salvage(
             memories=list(self._memories.rows.values()),
             projects=await self._projects.projects(),
+            sessions=await self._conversations.sessions(limit=sys.maxsize),
             messages=self._conversations.told(),
             blobs=self._conversations.blobs_kept(),
         )

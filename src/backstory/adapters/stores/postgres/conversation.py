@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _Raw = psycopg.Connection[Any]  # Any: rows hold whatever a statement selects
 
-_SESSION = "id, project, host, directory, parent, title, created_us, updated_us, deleted_us"
+SESSION = "id, project, host, directory, parent, title, created_us, updated_us, deleted_us"
 _MESSAGE = "id, session, role, agent, model, created_us, completed_us, removed_us"
 _PART = "id, message, session, kind, text, tool, synthetic, detail"
 
@@ -48,7 +48,7 @@ class PostgresConversations(PostgresFrozenTexts):
         from backstory.domain.erasure import ERASED
 
         statement = (
-            f"INSERT INTO sessions AS known ({_SESSION}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
+            f"INSERT INTO sessions AS known ({SESSION}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
             "ON CONFLICT (tenant, id) DO UPDATE SET project = coalesce(excluded.project, known.project), "
             f"parent = coalesce(excluded.parent, known.parent), title = CASE WHEN strpos(known.title, '{ERASED}') > 0 "
             "THEN known.title ELSE coalesce(excluded.title, known.title) END, "
@@ -62,17 +62,17 @@ class PostgresConversations(PostgresFrozenTexts):
         await self._write(lambda raw: raw.execute(statement, row))
 
     async def session(self, session_id: SessionId) -> Session | None:
-        statement = f"SELECT {_SESSION} FROM sessions WHERE tenant = {TENANT} AND id = %s"
+        statement = f"SELECT {SESSION} FROM sessions WHERE tenant = {TENANT} AND id = %s"
         row = await self._connection.read(lambda raw: raw.execute(statement, storable(session_id)).fetchone())
-        return None if row is None else _session(row)
+        return None if row is None else session_from_row(row)
 
     async def sessions(self, *, limit: int, project: str | None = None) -> list[Session]:
         condition, parameters = ("", ()) if project is None else ("AND project = %s", storable(project))
         statement = (
-            f"SELECT {_SESSION} FROM sessions WHERE tenant = {TENANT} {condition} ORDER BY updated_us DESC, id LIMIT %s"
+            f"SELECT {SESSION} FROM sessions WHERE tenant = {TENANT} {condition} ORDER BY updated_us DESC, id LIMIT %s"
         )
         rows = await self._connection.read(lambda raw: raw.execute(statement, (*parameters, limit)).fetchall())
-        return [_session(row) for row in rows]
+        return [session_from_row(row) for row in rows]
 
     async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
         if not messages:
@@ -268,7 +268,8 @@ def _parts_of(raw: _Raw, messages: Sequence[str]) -> defaultdict[str, list[Part]
     return parts
 
 
-def _session(row: Sequence[Any]) -> Session:
+def session_from_row(row: Sequence[Any]) -> Session:
+    """Read the columns of ``SESSION``."""
     session_id, project, host, directory, parent, title, created, updated, deleted = row
     return Session(
         id=SessionId(session_id),

@@ -23,15 +23,14 @@ from backstory.adapters.stores.postgres.verification import check_present
 from backstory.adapters.stores.sqlite.copies import (
     check_copy,
     check_target,
-    free_name,
     placing,
     sync,
     sync_folder,
-    take_over,
     temporary_beside,
 )
 from backstory.adapters.stores.sqlite.driver_errors import in_our_words as in_our_words_of_files
 from backstory.adapters.stores.sqlite.opening import open_file, open_to_look
+from backstory.adapters.stores.sqlite.restoring import free_name, take_over
 from backstory.adapters.stores.sqlite.store import _prepare
 from backstory.adapters.stores.sqlite.words import reindex_if_stale
 from backstory.domain.evidence_passages import PassageLimits

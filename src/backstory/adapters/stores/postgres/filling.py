@@ -14,7 +14,8 @@ from backstory.adapters.stores.postgres.tables import MEMORIES, TABLES, Row, Tab
 from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.postgres.words import index_words
 from backstory.adapters.stores.sqlite.rows import COLUMNS, content_key, memory_from_row
-from backstory.domain.text import ANALYSER_VERSION, normalise
+from backstory.domain.statement_form import INDEX_VERSION
+from backstory.domain.text import normalise
 
 _DERIVED = ("passage_terms", "passage_vectors", "passages", "memory_terms", "term_frequencies", "recall_block_memories")
 _MOST_ROWS, _MOST_CHARS = 500, 4_000_000  # of one statement
@@ -81,7 +82,7 @@ def _index_memories(raw: Raw, file: sqlite3.Connection) -> None:
     raw.execute(
         "UPDATE tenants SET documents = 0, tokens = 0, analyser = %s, last_n = greatest(last_n, %s) "
         f"WHERE tenant = {TENANT}",
-        (ANALYSER_VERSION, given),
+        (INDEX_VERSION, given),
     )
     tags = "ARRAY(SELECT g.tag FROM memory_tags g WHERE g.tenant = m.tenant AND g.n = m.n ORDER BY g.position)"
     statement = (

@@ -13,10 +13,11 @@ from backstory.adapters.stores.postgres.connection import Connection
 from backstory.adapters.stores.postgres.filters import Where, where, where_in_sight
 from backstory.adapters.stores.postgres.tenancy import TENANT, lock_tenant
 from backstory.adapters.stores.postgres.texts import check_storable
-from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row, to_us
+from backstory.adapters.stores.sqlite.rows import COLUMNS, OUTLINE, memory_from_row, outline_from_row, to_us
 from backstory.domain.history import Change, check_not_empty
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.memory import Memory
+from backstory.domain.outline import Outline
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection
 from backstory.ports.store import Capabilities, Order, Use
@@ -70,6 +71,15 @@ class PostgresMemories:
             f"ORDER BY m.learned_us {direction}, m.n {direction} LIMIT %s OFFSET %s"
         )
         return await self._connection.read(lambda raw: _memories(raw, statement, *clause.parameters, limit, offset))
+
+    async def outlines(self, selection: Selection) -> list[Outline]:
+        clause = where(selection)
+        statement = f"SELECT {OUTLINE}, {_TAGS} FROM memories m WHERE {clause.sql} ORDER BY m.updated_us, m.n"
+
+        def work(raw: _Raw) -> list[Outline]:
+            return [outline_from_row(row[:-1], tuple(row[-1])) for row in raw.execute(statement, clause.parameters)]
+
+        return await self._connection.read(work)
 
     async def count(self, selection: Selection) -> int:
         clause = where(selection)

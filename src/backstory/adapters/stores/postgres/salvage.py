@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from backstory.adapters.stores.postgres.conversation import SESSION, session_from_row
 from backstory.adapters.stores.postgres.driver_errors import in_our_words
 from backstory.adapters.stores.postgres.looking import Raw, looking, rows_of
 from backstory.adapters.stores.postgres.opening import Address
@@ -18,7 +19,7 @@ from backstory.adapters.stores.sqlite.blobs import blob_from_row
 from backstory.adapters.stores.sqlite.rows import from_us, from_us_or_none, memory_from_image
 from backstory.adapters.stores.sqlite.verified_evidence import blob_trouble
 from backstory.domain.blob import Blob
-from backstory.domain.conversation import BlobHash, BlobRef, Message, Part, Role
+from backstory.domain.conversation import BlobHash, BlobRef, Message, Part, Role, Session
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.memory import Memory
 from backstory.domain.project import Project
@@ -41,11 +42,13 @@ def salvage(address: Address, *, timeout: timedelta) -> Salvage:
         check_present(raw, address)
         memories = _all("memories", raw, lost, lambda: _memories(raw, lost))
         projects = _all("projects", raw, lost, lambda: _projects(raw))
+        sessions = _all("sessions", raw, lost, lambda: _sessions(raw))
         messages = _all("messages", raw, lost, lambda: _messages(raw, lost))
         blobs = _all("blobs", raw, lost, lambda: _blobs(raw, lost))
     return Salvage(
         memories=memories,
         projects={project.id: project for project in projects},
+        sessions=sessions,
         messages=messages,
         blobs=blobs,
         lost=lost,
@@ -99,6 +102,11 @@ def _from_history(raw: Raw, n: int, lost: list[str], why: str) -> Iterator[Memor
 def _projects(raw: Raw) -> Iterator[Project]:
     for name, title, root in raw.execute(f"SELECT id, name, root FROM projects WHERE tenant = {TENANT} ORDER BY id"):
         yield Project(id=ProjectId(name), name=title, root=root)
+
+
+def _sessions(raw: Raw) -> Iterator[Session]:
+    for row in raw.execute(f"SELECT {SESSION} FROM sessions WHERE tenant = {TENANT} ORDER BY created_us, id"):
+        yield session_from_row(row)
 
 
 def _messages(raw: Raw, lost: list[str]) -> Iterator[Message]:

@@ -11,7 +11,8 @@ from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.sqlite.rows import COLUMNS, change_from_rows, memory_from_image, memory_from_row
 from backstory.adapters.stores.sqlite.verified_memories import Edits, lookups_of, trouble_in_history
 from backstory.domain.memory import Memory, searchable_text
-from backstory.domain.text import ANALYSER_VERSION, analyse, normalise
+from backstory.domain.statement_form import INDEX_VERSION
+from backstory.domain.text import analyse, normalise
 from backstory.errors import StoreDamaged
 from backstory.ports.upkeep import Finding, Invariant, Severity
 
@@ -230,7 +231,7 @@ def _lookups(look: Look) -> Iterator[str]:
 def _words(look: Look) -> Iterator[str]:
     statement = f"SELECT documents, tokens, analyser FROM tenants WHERE tenant = {TENANT}"
     *kept, version = look.raw.execute(statement).fetchone() or (0, 0, None)
-    if version != ANALYSER_VERSION:
+    if version != INDEX_VERSION:
         yield "memory_terms: made by another version; the next command that writes makes them anew"
         return
     for some in stored_memories(look.raw, look.sampled("memories")):

@@ -20,7 +20,8 @@ from backstory.adapters.stores.sqlite.rows import COLUMNS, content_key, memory_f
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.selection import Selection
-from backstory.domain.text import ANALYSER_VERSION, analyse, normalise
+from backstory.domain.statement_form import INDEX_VERSION
+from backstory.domain.text import analyse, normalise
 from backstory.ports.index import TextHit, TextSearch, affordable, is_common
 
 _Raw = psycopg.Connection[Any]
@@ -92,7 +93,7 @@ def reindex_if_stale(raw: _Raw) -> bool:
     for table in ("memory_terms", "term_frequencies"):
         raw.execute(f"DELETE FROM {table} WHERE tenant = {TENANT}")
     raw.execute(
-        f"UPDATE tenants SET documents = 0, tokens = 0, analyser = %s WHERE tenant = {TENANT}", (ANALYSER_VERSION,)
+        f"UPDATE tenants SET documents = 0, tokens = 0, analyser = %s WHERE tenant = {TENANT}", (INDEX_VERSION,)
     )
     last = 0
     while batch := _after(raw, last):
@@ -108,7 +109,7 @@ def reindex_if_stale(raw: _Raw) -> bool:
 
 def _is_stale(raw: _Raw) -> bool:
     row = raw.execute(f"SELECT analyser FROM tenants WHERE tenant = {TENANT}").fetchone()
-    return row is None or row[0] != ANALYSER_VERSION
+    return row is None or row[0] != INDEX_VERSION
 
 
 def _after(raw: _Raw, n: int) -> list[Memory]:

@@ -80,6 +80,22 @@ class Connection:
 
         return await self._when_free(work)
 
+    async def look_then_write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """The same for one that reads for long before it writes first: others may write until then.
+
+        If one does, what was read is out of date; SQLite refuses the first write, and ``fn`` begins anew. Where that
+        goes on for as long as a busy store is waited for, nobody else may write any more from its beginning.
+        """
+
+        def work() -> T:
+            with self._in_use, in_our_words(self.path):
+                return _in_transaction(self._open_for_writing(), "BEGIN", fn)
+
+        try:
+            return await self._when_free(work)
+        except StoreBusy:
+            return await self.write(fn)
+
     async def close(self) -> None:
         """Close the file. Calling twice is fine; the next use opens it again."""
 

@@ -28,7 +28,7 @@ from backstory.ports.conversation import MessageCount, Pruned
 if TYPE_CHECKING:
     from backstory.domain.blob import Blob
 
-_SESSION = "id, project, host, directory, parent, title, created_us, updated_us, deleted_us"
+SESSION = "id, project, host, directory, parent, title, created_us, updated_us, deleted_us"
 _MESSAGE = "id, session, role, agent, model, created_us, completed_us, removed_us"
 _PART = "id, message, session, kind, text, tool, synthetic, detail"
 
@@ -44,7 +44,7 @@ class SqliteConversations(SqliteFrozenTexts):
         from backstory.domain.erasure import ERASED
 
         statement = (
-            f"INSERT INTO sessions ({_SESSION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            f"INSERT INTO sessions ({SESSION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
             "project = coalesce(excluded.project, project), parent = coalesce(excluded.parent, parent), "
             f"title = CASE WHEN instr(title, '{ERASED}') THEN title ELSE coalesce(excluded.title, title) END, "
             "updated_us = max(updated_us, excluded.updated_us), "
@@ -57,16 +57,16 @@ class SqliteConversations(SqliteFrozenTexts):
         await self._connection.write(lambda raw: raw.execute(statement, row))
 
     async def session(self, session_id: SessionId) -> Session | None:
-        statement = f"SELECT {_SESSION} FROM sessions WHERE id = ?"
+        statement = f"SELECT {SESSION} FROM sessions WHERE id = ?"
         row = await self._connection.read(lambda raw: raw.execute(statement, (session_id,)).fetchone())
-        return None if row is None else _session(row)
+        return None if row is None else session_from_row(row)
 
     async def sessions(self, *, limit: int, project: str | None = None) -> list[Session]:
         statement = (
-            f"SELECT {_SESSION} FROM sessions WHERE (? IS NULL OR project = ?) ORDER BY updated_us DESC, id LIMIT ?"
+            f"SELECT {SESSION} FROM sessions WHERE (? IS NULL OR project = ?) ORDER BY updated_us DESC, id LIMIT ?"
         )
         rows = await self._connection.read(lambda raw: raw.execute(statement, (project, project, limit)).fetchall())
-        return [_session(row) for row in rows]
+        return [session_from_row(row) for row in rows]
 
     async def put_messages(self, messages: Sequence[Message], *, blobs: Sequence[Blob] = ()) -> None:
         def work(raw: sqlite3.Connection) -> None:
@@ -237,7 +237,8 @@ def _parts_of(raw: sqlite3.Connection, messages: Sequence[str]) -> defaultdict[s
     return parts
 
 
-def _session(row: Sequence[object]) -> Session:
+def session_from_row(row: Sequence[object]) -> Session:
+    """Read the columns of ``SESSION``."""
     session_id, project, host, directory, parent, title, created, updated, deleted = row
     return Session(
         id=SessionId(str(session_id)),

@@ -41,7 +41,9 @@ def in_our_words(path: Path) -> Iterator[None]:
             f"the text contains half a character ({half}), which no store can hold", field="text"
         ) from error
     except OSError as error:
-        raise StoreUnavailable(f"the store {path} cannot be opened: {error.strerror or error}") from error
+        is_blocked = isinstance(error, FileExistsError | NotADirectoryError)
+        why = f"{error.filename or path.parent} is no folder" if is_blocked else error.strerror or error
+        raise StoreUnavailable(f"the store {path} cannot be opened: {why}") from error
 
 
 def _translate(error: sqlite3.Error, path: Path) -> StoreError:

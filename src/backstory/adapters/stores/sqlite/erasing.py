@@ -37,7 +37,10 @@ class SqliteEraser:
     async def erase(self, erasure: Erasure, *, progress: Progress | None = None) -> Mapping[str, int]:
         from backstory.adapters.stores.sqlite.erased_rows import erase
 
-        return await self._connection.write(lambda raw: erase(raw, erasure, self._limits, progress or _unheard))
+        def work(raw: sqlite3.Connection) -> dict[str, int]:
+            return erase(raw, erasure, self._limits, progress or _unheard)
+
+        return await self._connection.look_then_write(work)
 
     async def clean(self, *, copies: bool) -> Cleaned:
         from backstory.adapters.stores.sqlite.erased_bytes import clean_file

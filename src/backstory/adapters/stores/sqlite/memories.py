@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import lru_cache
+from operator import itemgetter
 
 from backstory.adapters.stores.sqlite.connection import Connection
-from backstory.adapters.stores.sqlite.doubts import let_go_of_doubts
-from backstory.adapters.stores.sqlite.dreams import let_go_of_summaries
 from backstory.adapters.stores.sqlite.filters import Where, where, where_in_sight
-from backstory.adapters.stores.sqlite.frozen_texts import withdraw_showing
-from backstory.adapters.stores.sqlite.project_moves import take_back
 from backstory.adapters.stores.sqlite.rows import (
     COLUMNS,
-    COUNTED,
-    WRITTEN,
+    OUTLINE,
     change_from_rows,
-    counter_row,
-    image,
     memory_from_image,
     memory_from_row,
-    memory_row,
+    outline_from_row,
     to_us,
 )
-from backstory.adapters.stores.sqlite.vectors import renew_vectors
-from backstory.adapters.stores.sqlite.words import index_words, unindex_words
-from backstory.domain.history import (
-    WITHHELD,
-    Change,
-    Edit,
-    check_not_empty,
-    doubts_settled,
-    sources_lost,
-    touched,
-    withheld,
-)
+from backstory.domain.history import Change, Edit, check_not_empty
 from backstory.domain.ids import ChangeId, MemoryId
-from backstory.domain.memory import Memory, searchable_text
-from backstory.domain.scope import Viewer, circle
+from backstory.domain.memory import Memory
+from backstory.domain.outline import Outline
+from backstory.domain.scope import Viewer
 from backstory.domain.selection import Selection
-from backstory.errors import Conflict
 from backstory.ports.store import Capabilities, Order, Use
 
 _CHANGE_COLUMNS = "c.id, c.at_us, c.author, c.action, c.reason, c.session, c.undoes, c.key"
+_TAGS = "(SELECT json_group_array(g.tag) FROM (SELECT t.tag FROM memory_tags t WHERE t.n = m.n ORDER BY t.position) g)"
 _NUMBER_LIMIT = 1 << 63
 _BATCH = 500  # stays below SQLite's limit of bound parameters in every build since 3.7 (999)
 
@@ -90,12 +75,24 @@ class SqliteMemories:
 
         return await self._connection.read(work)
 
+    async def outlines(self, selection: Selection) -> list[Outline]:
+        clause = where(selection)
+        statement = f"SELECT {OUTLINE}, {_TAGS} FROM memories m WHERE {clause.sql}"
+
+        def work(raw: sqlite3.Connection) -> list[Outline]:
+            rows = sorted(raw.execute(statement, clause.parameters), key=itemgetter(0, 1))
+            return [outline_from_row(row[:-1], _listed(row[-1])) for row in rows]
+
+        return await self._connection.read(work)
+
     async def count(self, selection: Selection) -> int:
         clause = where(selection)
         statement = f"SELECT count(*) FROM memories m WHERE {clause.sql}"
         return await self._connection.read(lambda raw: int(raw.execute(statement, clause.parameters).fetchone()[0]))
 
     async def commit(self, change: Change, *, absent: Selection | None = None) -> Change:
+        from backstory.adapters.stores.sqlite.commits import commit_change  # not needed by a recall
+
         check_not_empty(change)
         return await self._connection.write(lambda raw: commit_change(raw, change, absent))
 
@@ -118,7 +115,7 @@ class SqliteMemories:
         return await self._connection.read(work)
 
     async def change(self, change_id: ChangeId) -> Change | None:
-        return await self._connection.read(lambda raw: _change(raw, "c.id = ?", change_id))
+        return await self._connection.read(lambda raw: stored_change(raw, "c.id = ?", change_id))
 
     async def record_use(self, use: Use) -> None:
         column, stamp = ("surfaced", "surfaced_us") if use.surfaced else ("recalled", "used_us")
@@ -149,6 +146,11 @@ class SqliteMemories:
         await self._connection.close()
 
 
+@lru_cache(maxsize=4096)  # thousands of memories share their tags
+def _listed(tags: str) -> tuple[str, ...]:
+    return tuple(json.loads(tags))
+
+
 def _by_ids(raw: sqlite3.Connection, ids: Sequence[MemoryId]) -> list[Memory]:
     found: list[Memory] = []
     for start in range(0, len(ids), _BATCH):
@@ -174,7 +176,7 @@ def _tags(raw: sqlite3.Connection, numbers: Sequence[int]) -> defaultdict[int, l
     return tags
 
 
-def _change(raw: sqlite3.Connection, condition: str, value: str) -> Change | None:
+def stored_change(raw: sqlite3.Connection, condition: str, value: str) -> Change | None:
     row = raw.execute(f"SELECT {_CHANGE_COLUMNS} FROM changes c WHERE {condition}", (value,)).fetchone()
     return None if row is None else change_from_rows(row, _edits(raw, row[0]))
 
@@ -185,100 +187,6 @@ def _edits(raw: sqlite3.Connection, change_id: str) -> tuple[Edit, ...]:
         Edit(before=None if before is None else memory_from_image(before), after=memory_from_image(after))
         for before, after in rows
     )
-
-
-def commit_change(raw: sqlite3.Connection, change: Change, absent: Selection | None) -> Change:
-    """Write a change within the transaction that runs, as ``MemoryStore.commit`` promises."""
-    if change.key is not None and (earlier := _change(raw, "c.key = ?", change.key)) is not None:
-        return earlier
-    if absent is not None and _exists(raw, absent):
-        raise Conflict("somebody else has stored such a memory in the meantime")
-    if raw.execute("SELECT 1 FROM changes WHERE id = ?", (change.id,)).fetchone() is not None:
-        raise Conflict(f"the change {change.id} was committed already")
-    if len(set(touched(change))) < len(change.edits):
-        raise Conflict(f"the change {change.id} writes one memory twice")
-    raw.execute(
-        "INSERT INTO changes (id, at_us, author, action, reason, session, undoes, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            change.id,
-            to_us(change.at),
-            change.author.value,
-            change.action.value,
-            change.reason,
-            change.session,
-            change.undoes,
-            change.key,
-        ),
-    )
-    edits = tuple(_write_edit(raw, edit) for edit in change.edits)
-    raw.executemany(
-        "INSERT INTO change_edits (change, position, n, before, after) VALUES (?, ?, ?, ?, ?)",
-        [
-            (change.id, position, edit.after.n, image(edit.before) if edit.before else None, image(edit.after))
-            for position, edit in enumerate(edits)
-        ],
-    )
-    if hidden := withheld(change):
-        withdraw_showing(raw, hidden, because=WITHHELD)
-    let_go_of_summaries(raw, sources_lost(change))
-    let_go_of_doubts(raw, doubts_settled(change))
-    if change.undoes is not None:
-        take_back(raw, change)
-    return replace(change, edits=edits)
-
-
-def _exists(raw: sqlite3.Connection, selection: Selection) -> bool:
-    clause = where(selection)
-    return raw.execute(f"SELECT 1 FROM memories m WHERE {clause.sql} LIMIT 1", clause.parameters).fetchone() is not None
-
-
-def _write_edit(raw: sqlite3.Connection, edit: Edit) -> Edit:
-    after = _insert(raw, edit.after) if edit.before is None else _update(raw, edit.before, edit.after)
-    if edit.before is None:
-        _insert_tags(raw, after)
-        index_words(raw, after)
-        return replace(edit, after=after)
-    if edit.before.tags != after.tags:
-        raw.execute("DELETE FROM memory_tags WHERE n = ?", (after.n,))
-        _insert_tags(raw, after)
-    if searchable_text(edit.before) != searchable_text(after):
-        unindex_words(raw, after.n)
-        index_words(raw, after)
-        raw.execute("DELETE FROM vectors WHERE n = ?", (after.n,))
-    elif circle(edit.before) != circle(after):
-        unindex_words(raw, after.n)
-        index_words(raw, after)
-        renew_vectors(raw, after.n)
-    return replace(edit, after=after)
-
-
-def _insert_tags(raw: sqlite3.Connection, memory: Memory) -> None:
-    raw.executemany(
-        "INSERT INTO memory_tags (n, position, tag) VALUES (?, ?, ?)",
-        [(memory.n, position, tag) for position, tag in enumerate(memory.tags)],
-    )
-
-
-def _insert(raw: sqlite3.Connection, memory: Memory) -> Memory:
-    if raw.execute("SELECT 1 FROM memories WHERE id = ?", (memory.id,)).fetchone() is not None:
-        raise Conflict(f"a memory with the id {memory.id} exists already")
-    _, name, _, *rest = memory_row(memory)
-    row = (None, name, 1, *rest, *counter_row(memory))
-    columns = (*WRITTEN, *COUNTED)
-    cursor = raw.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", row)
-    return replace(memory, n=int(cursor.lastrowid or 0), revision=1)
-
-
-def _update(raw: sqlite3.Connection, before: Memory, after: Memory) -> Memory:
-    written = replace(after, n=before.n, revision=before.revision + 1)
-    assignments = ", ".join(f"{name} = ?" for name in WRITTEN[1:])
-    cursor = raw.execute(
-        f"UPDATE memories SET {assignments} WHERE id = ? AND revision = ?",
-        (*memory_row(written)[1:], before.id, before.revision),
-    )
-    if cursor.rowcount != 1:
-        raise Conflict(f"memory #{before.n} was changed by somebody else in the meantime; read it again")
-    return written
 
 
 def _count_session(raw: sqlite3.Connection, memory_id: MemoryId, session: str) -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from backstory.adapters.stores.sqlite.connection import Connection
-from backstory.adapters.stores.sqlite.memories import commit_change
 from backstory.adapters.stores.sqlite.project_moves import note_move, pass_on
 from backstory.adapters.stores.sqlite.rows import from_us, to_us
 from backstory.domain.history import Change, check_not_empty
@@ -202,6 +201,8 @@ def _insert(raw: sqlite3.Connection, project: Project, now: datetime) -> None:
 
 
 def _move(raw: sqlite3.Connection, move: ProjectMove, now: datetime) -> Change | None:
+    from backstory.adapters.stores.sqlite.commits import commit_change  # not needed by a recall
+
     source, target = _existing(raw, move.source).id, move.target.id
     if _project(raw, target) is None:
         _insert(raw, move.target, now)

@@ -20,6 +20,7 @@ from backstory.domain.evidence_passages import PassageLimits
 from backstory.domain.history import WITHHELD
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Memory
+from backstory.domain.statement_form import INDEX_VERSION
 from backstory.domain.text import ANALYSER_VERSION
 from backstory.ports.upkeep import Progress, Rebuilt
 
@@ -137,16 +138,16 @@ def _settle(raw: sqlite3.Connection) -> int:
         wrong += raw.execute(f"DELETE FROM {words} WHERE rowid NOT IN (SELECT n FROM {rows})").rowcount
     for vectors, rows in (("vectors", "memories"), ("passage_vectors", "passages")):
         wrong += raw.execute(f"DELETE FROM {vectors} WHERE {unfit(rows)}").rowcount
-    for words, statistics in (("memory_words", "word_statistics"), ("passage_words", "passage_statistics")):
-        wrong += _sum_up(raw, words, statistics)
+    wrong += _sum_up(raw, "memory_words", "word_statistics", INDEX_VERSION)
+    wrong += _sum_up(raw, "passage_words", "passage_statistics", ANALYSER_VERSION)
     mark_current(raw)
     wrong += raw.execute(f"DELETE FROM part_blobs WHERE part IN ({LONE_REFS})").rowcount
     wrong += raw.execute(f"DELETE FROM blobs WHERE hash IN ({LONE_BLOBS})").rowcount
     return wrong + _note_showings(raw) + _withdraw_hidden(raw)
 
 
-def _sum_up(raw: sqlite3.Connection, words: str, statistics: str) -> int:
-    wanted = (*sums_of(raw, words), ANALYSER_VERSION)
+def _sum_up(raw: sqlite3.Connection, words: str, statistics: str, version: int) -> int:
+    wanted = (*sums_of(raw, words), version)
     present = raw.execute(f"SELECT documents, tokens, analyser FROM {statistics}").fetchone()
     raw.execute(f"INSERT OR REPLACE INTO {statistics} (id, documents, tokens, analyser) VALUES (1, ?, ?, ?)", wanted)
     return int(present != wanted)

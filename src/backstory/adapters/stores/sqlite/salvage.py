@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from backstory.adapters.stores.sqlite.blobs import blob_from_row, refs_of_message
+from backstory.adapters.stores.sqlite.conversation import SESSION, session_from_row
 from backstory.adapters.stores.sqlite.driver_errors import in_our_words
 from backstory.adapters.stores.sqlite.opening import check_identity, open_to_look
 from backstory.adapters.stores.sqlite.rows import COLUMNS, from_us, from_us_or_none, memory_from_image, memory_from_row
 from backstory.adapters.stores.sqlite.verified_evidence import blob_trouble
 from backstory.domain.blob import Blob
-from backstory.domain.conversation import BlobRef, Message, Part, Role
+from backstory.domain.conversation import BlobRef, Message, Part, Role, Session
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.memory import Memory
 from backstory.domain.project import Project
@@ -66,8 +67,14 @@ def _read(raw: sqlite3.Connection) -> Salvage:
         ProjectId(str(row[1])): Project(id=ProjectId(str(row[1])), name=str(row[2]), root=str(row[3]))
         for row in _rows(raw, "rowid, id, name, root", "projects", "rowid", lost)
     }
-    messages = list(_messages(raw, lost))
-    return Salvage(memories=memories, projects=projects, messages=messages, blobs=list(_blobs(raw, lost)), lost=lost)
+    return Salvage(
+        memories=memories,
+        projects=projects,
+        sessions=list(_sessions(raw, lost)),
+        messages=list(_messages(raw, lost)),
+        blobs=list(_blobs(raw, lost)),
+        lost=lost,
+    )
 
 
 def _rows(raw: sqlite3.Connection, columns: str, table: str, key: str, lost: list[str]) -> Iterator[_Row]:
@@ -129,6 +136,14 @@ def _from_history(raw: sqlite3.Connection, n: int, lost: list[str], why: str) ->
     last = max(states, key=lambda memory: memory.revision)
     lost.append(f"memory #{n}: {why}; taken from its history, as it was at revision {last.revision}")
     yield last
+
+
+def _sessions(raw: sqlite3.Connection, lost: list[str]) -> Iterator[Session]:
+    for row in _rows(raw, f"rowid, {SESSION}", "sessions", "rowid", lost):
+        try:
+            yield session_from_row(row[1:])
+        except (ValueError, TypeError, OverflowError) as error:
+            lost.append(f"session {row[1]}: {error}")
 
 
 def _messages(raw: sqlite3.Connection, lost: list[str]) -> Iterator[Message]:

@@ -55,7 +55,7 @@ class SqliteUpkeep:
         return await run_blocking(lambda: back_up(self._connection.path, to, overwrite=overwrite))
 
     async def restore(self, source: Path) -> Restored:
-        from backstory.adapters.stores.sqlite.copies import restore
+        from backstory.adapters.stores.sqlite.restoring import restore
 
         return await run_blocking(
             lambda: restore(

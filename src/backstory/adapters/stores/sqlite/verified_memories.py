@@ -18,7 +18,8 @@ from backstory.adapters.stores.sqlite.rows import (
 from backstory.domain.history import with_counted
 from backstory.domain.memory import Memory, Superseded, searchable_text, status_name
 from backstory.domain.scope import circle
-from backstory.domain.text import ANALYSER_VERSION, analyse
+from backstory.domain.statement_form import INDEX_VERSION
+from backstory.domain.text import analyse
 from backstory.errors import StoreDamaged
 from backstory.ports.upkeep import Finding, Invariant, Severity
 
@@ -155,7 +156,7 @@ def lookups_of(memory: Memory) -> tuple[str, str, str | None]:
 
 def _words(look: Look) -> Iterator[str]:
     version = look.raw.execute("SELECT analyser FROM word_statistics").fetchone()
-    if version is None or version[0] != ANALYSER_VERSION:
+    if version is None or version[0] != INDEX_VERSION:
         yield "memory_words: made by another version; the next command that writes makes them anew"
         return
     for n, memory in memories_of(look):

@@ -15,7 +15,8 @@ from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Memory, searchable_text
 from backstory.domain.scope import circle, circles
 from backstory.domain.selection import Selection
-from backstory.domain.text import ANALYSER_VERSION, analyse
+from backstory.domain.statement_form import INDEX_VERSION
+from backstory.domain.text import analyse
 from backstory.ports.index import TextHit, TextSearch, affordable, is_common
 
 _MAX_TOKENS = 200  # SQLite joins up to 500 searches; the rarest tokens of a longer query tell enough
@@ -66,12 +67,12 @@ def unindex_words(raw: sqlite3.Connection, n: int) -> None:
 def reindex_if_stale(raw: sqlite3.Connection) -> bool:
     """Rebuild all that the analyser made if it was another version's. The caller holds the write transaction."""
     row = raw.execute("SELECT analyser FROM word_statistics").fetchone()
-    if row is not None and row[0] == ANALYSER_VERSION:
+    if row is not None and row[0] == INDEX_VERSION:
         return False
     raw.execute("DELETE FROM memory_words")
     raw.execute(
         "INSERT OR REPLACE INTO word_statistics (id, documents, tokens, analyser) VALUES (1, 0, 0, ?)",
-        (ANALYSER_VERSION,),
+        (INDEX_VERSION,),
     )
     for memory in list(_all(raw)):
         index_words(raw, memory)
@@ -82,7 +83,7 @@ def reindex_if_stale(raw: sqlite3.Connection) -> bool:
 def is_stale(raw: sqlite3.Connection) -> bool:
     """Whether ``reindex_if_stale`` would rebuild."""
     row = raw.execute("SELECT analyser FROM word_statistics").fetchone()
-    return row is None or row[0] != ANALYSER_VERSION
+    return row is None or row[0] != INDEX_VERSION
 
 
 def _all(raw: sqlite3.Connection) -> Iterable[Memory]:

@@ -23,7 +23,8 @@ from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.sqlite.rows import from_us, to_us
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, ProjectId
-from backstory.domain.memory import Deleted, Memory, forget
+from backstory.domain.lifecycle import forget
+from backstory.domain.memory import Deleted, Memory
 from backstory.errors import InputError
 
 _Raw = psycopg.Connection[Any]
