@@ -21,7 +21,8 @@ from backstory.domain.answers import Finish
 from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, PartId, SessionId
-from backstory.domain.memory import Memory, Revision, Sensitivity, Tier
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Memory, Sensitivity, Tier
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.drive import drive

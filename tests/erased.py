@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.domain.admission import TextLimits
@@ -27,7 +28,8 @@ from backstory.domain.dream_state import DreamState, Summary
 from backstory.domain.excerpt import ExcerptSize, excerpt
 from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, PartId, SessionId
-from backstory.domain.memory import Memory, Revision
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Memory
 from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.drive import drive
@@ -114,7 +116,7 @@ def long_text(text: str) -> str:
 
 
 def said(text: str) -> Message:
-    """A message with the text as it was typed, in other cases and spaces, in JSON, in base64 and in an attachment."""
+    """A message with the text as typed, in other cases and spaces, in JSON, in other signs and in an attachment."""
     blob = make_blob(long_text(text).encode())
     cut = excerpt(long_text(text), blob.hash, ExcerptSize(whole=100, head=70, tail=20))
     detail = {"input": {"command": f"echo {text}", "note": [text]}, "output": json.dumps({"said": text})}
@@ -124,12 +126,18 @@ def said(text: str) -> Message:
         Part(id=PartId("p2"), kind="text", text=text.upper().replace("\n", "  \n ")),
         Part(id=PartId("p3"), kind="tool", tool="bash", text=json.dumps([text]), detail=json.dumps(detail)),
         Part(id=PartId("p4"), kind="text", text=cut, blobs=(blob.ref("text/plain"),)),
-        Part(id=PartId("p5"), kind="text", text=f"data: {packed}"),
+        Part(id=PartId("p5"), kind="text", text=f"data: {packed}\n{in_other_signs(text)}"),
         Part(id=PartId("p6"), kind="text", text="plums ripen late"),
     )
     return Message(
         id=MessageId("m1"), session=SESSION, role=Role.USER, created_at=START, completed_at=START, parts=parts
     )
+
+
+def in_other_signs(text: str) -> str:
+    """A text as addresses, dumps of bytes and tokens have it."""
+    token = base64.urlsafe_b64encode(f"?>{text}~".encode()).decode()
+    return f"https://example.org/?q={quote(text)}&p={quote_plus(text)} {text.encode().hex()} {token}"
 
 
 def _freeze(kept: Keeper, memory: Memory) -> None:
@@ -173,6 +181,10 @@ def forms(text: str) -> Iterator[bytes]:
         yield written.encode("utf-16-be")
     for before in (b"", b"x", b"xy"):
         yield base64.b64encode(before + text.encode())[4:-4]
+        yield base64.urlsafe_b64encode(before + text.encode())[4:-4]
+    yield text.encode().hex().encode()
+    yield quote(text).encode()
+    yield quote_plus(text).encode()
 
 
 def in_bytes(data: bytes, *texts: str) -> bool:

@@ -26,7 +26,7 @@ from backstory.entrypoints.drive import drive
 from backstory.entrypoints.tools import Answer, Call, find_tool, run_tool
 from backstory.ports.text_models import TextAnswer, TextRequest
 from backstory.services.conversation import Prompt
-from backstory.services.dreaming import Dreamt
+from backstory.services.dreaming_outcome import Dreamt
 from backstory.services.remember import Draft
 from backstory.testing.fakes import FakeClock, SequentialIds
 

@@ -17,14 +17,18 @@ from backstory.domain.history import Author
 from backstory.domain.scope import Audience
 from backstory.entrypoints.drive import drive
 from backstory.entrypoints.tools import manifest
-from backstory.testing.opencode import OpenCode, Server, wait_for
+from backstory.testing.opencode import OpenCode, wait_for
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import Request, ScriptedModel
 from tests.e2e.stub import PLUGIN
 
 BRIDGE = (sys.executable, "-m", "backstory", "bridge")
 WORDS_ONLY = {"BACKSTORY_EMBEDDER_PROVIDER": "none"}
 # Generous, so that a busy machine does not look like a fault; tests about deadlines set their own.
-DEADLINES_MS = {"chat.message": 8000, "blocks": 8000, "snapshot": 8000, "compacting": 8000, "tool": 20_000}
+DEADLINES_MS = {
+    "hello": 20_000, "chat.message": 8000, "blocks": 8000, "snapshot": 8000, "history": 8000, "compacting": 8000,
+    "tool": 20_000, "session": 5000,
+}  # fmt: skip
 TAG = "<backstory-memory>"
 SNAPSHOT_TAG = "<backstory-snapshot>"
 Json = Any
@@ -47,7 +51,9 @@ class Installation:
         self.data = root / "memory"
         self.database = self.data / "backstory.db"
         self.log = root / "plugin.log"
-        environ = {"BACKSTORY_HOME": str(self.data), "BACKSTORY_PLUGIN_LOG": str(self.log), **(environ or {})}
+        patient = {"BACKSTORY_CONTEXT_DEADLINE_MS": "5000"}  # the bridge's own, as generous
+        known = {"BACKSTORY_HOME": str(self.data), "BACKSTORY_PLUGIN_LOG": str(self.log)}
+        environ = {**patient, **known, **(environ or {})}
         # OpenCode's own snapshots of the work tree cost a second for each folder, and are none of our business.
         config = {"snapshot": False}
         self.opencode = OpenCode(root / "opencode", model.url, binary=binary, environ=environ, config=config)
@@ -134,8 +140,8 @@ class Installation:
         return pid
 
     def left_over(self) -> list[int]:
-        """Bridges that are still there although they were given 5 s to end; they are killed."""
-        wait_for(lambda: not self.bridges(), timeout_s=5)
+        """Bridges that are still there although they were given 30 s to end; they are killed."""
+        wait_for(lambda: not self.bridges(), timeout_s=30)
         left = self.bridges()
         for pid in left:
             os.kill(pid, signal.SIGKILL)

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.domain.digest_block import DIGEST_TAG
-from backstory.testing.opencode import MODEL, Server, wait_for
+from backstory.testing.opencode import wait_for
+from backstory.testing.opencode_config import MODEL
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import Reply, Request, ScriptedModel
 from tests.e2e.installation import WORDS_ONLY, Installation, Json
 
@@ -224,7 +226,7 @@ class LongHome:
 
     def let_time_pass(self, session: str) -> None:
         """As if all leases had expired and all pauses were over."""
-        with closing(sqlite3.connect(self.home.database, timeout=20)) as raw, raw:
+        with closing(sqlite3.connect(self.home.database, timeout=240)) as raw, raw:
             raw.execute(
                 "UPDATE digests SET lease_until_us = min(lease_until_us, 1), not_before_us = NULL WHERE session = ?",
                 [session],

@@ -41,7 +41,7 @@ class Stub:
             "env": {"STUB_FOLDER": str(self.folder)},
             "version": "9.9.9",
             "manifest": TOOLS,
-            "deadlines_ms": deadlines_ms,
+            "deadlines_ms": {"start": 15_000, "hello": 15_000, "session": 3000, **deadlines_ms},  # on a busy machine
             "unavailable": UNAVAILABLE,
         }
 

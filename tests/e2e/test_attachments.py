@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from backstory.testing.opencode import Server, wait_for
+from backstory.testing.opencode import wait_for
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import ScriptedModel
 from tests.e2e.installation import WORDS_ONLY, Installation
 

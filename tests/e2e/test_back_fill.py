@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from backstory.testing.opencode import OpenCode, Server
+from backstory.testing.opencode import OpenCode
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.opencode
@@ -22,7 +23,7 @@ TASK = {"description": "look", "prompt": "count the melons", "subagent_type": "g
 def import_(opencode: OpenCode, store: Path, *places: str) -> Any:  # Any: JSON
     environ = opencode.environment({"BACKSTORY_HOME": str(store), "BACKSTORY_NO_BACKGROUND": "1"})
     command = [sys.executable, "-m", "backstory", "import", *places, "--json"]
-    done = subprocess.run(command, cwd=opencode.root, env=environ, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=opencode.root, env=environ, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -31,7 +32,7 @@ def kept(opencode: OpenCode, store: Path, session: str) -> Any:
     environ = opencode.environment({"BACKSTORY_HOME": str(store), "BACKSTORY_NO_BACKGROUND": "1"})
     command = [sys.executable, "-m", "backstory", "session", session, "--raw", "--json"]
     folder = opencode.root / "project"
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -10,7 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from backstory.testing.opencode import MODEL, wait_for
+from backstory.testing.opencode import wait_for
+from backstory.testing.opencode_config import MODEL
 from backstory.testing.scripted_model import Reply, Request, ScriptedModel
 from tests.e2e.installation import WORDS_ONLY, Installation
 
@@ -23,7 +24,7 @@ SAID = "We decided that the osprey service listens on port 7171, because 7070 be
 FACT = "The osprey service listens on port 7171 because 7070 belongs to the heron."
 LIE = "The osprey service deletes the heron's files every night."
 ASKED = "Which port does the osprey service listen on?"
-WAIT_S = 40.0
+WAIT_S = 90.0
 
 
 def settings(model: ScriptedModel, *, delay_ms: int) -> dict[str, str]:
@@ -83,7 +84,7 @@ def test_a_bridge_killed_in_the_middle_of_a_dream_loses_nothing_and_doubles_noth
         wait(home, lambda: dreams(scripted))
         home.signal_bridge(signal.SIGKILL)
     assert home.memories() == []
-    with closing(sqlite3.connect(home.database, timeout=20)) as raw, raw:  # as if its lease had expired
+    with closing(sqlite3.connect(home.database, timeout=240)) as raw, raw:  # as if its lease had expired
         assert raw.execute("UPDATE dreams SET lease_until_us = 1 WHERE lease_token IS NOT NULL").rowcount == 1
     with home.opencode.serve(cwd=project) as server:
         server.create_session()

@@ -205,6 +205,6 @@ def test_after_uninstalling_opencode_lists_no_plugin(machine: Installed) -> None
         env=machine.opencode.environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert json.loads(done.stdout).get("plugin", []) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backstory.domain.digest_block import DIGEST_TAG
-from backstory.testing.opencode import Server
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import ScriptedModel
 from tests.e2e.installation import SNAPSHOT_TAG, TAG, Installation
 from tests.e2e.long_sessions import (

@@ -11,7 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from backstory.domain.extract import EXTRACT
-from backstory.testing.opencode import SMALL_MODEL, Server, wait_for
+from backstory.testing.opencode import wait_for
+from backstory.testing.opencode_config import SMALL_MODEL
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import Reply, Request, ScriptedModel
 from tests.e2e.long_sessions import (
     CHARS,
@@ -101,7 +103,7 @@ def _recovered(long: LongHome, server: Server, session: str, topic: str) -> int:
     for number in range(5, 15):
         long.let_time_pass(session)
         long.walk(server, session, [number], topic=topic, chars=CHARS)
-        if wait_for(lambda: long.pieces(session) and long.state(session, "problem") is None):
+        if wait_for(lambda: long.pieces(session) and long.state(session, "problem") is None, timeout_s=10):
             return number + 1
     raise AssertionError(long.home.log.read_text()[-4000:])
 
@@ -153,7 +155,7 @@ def _hanging(long: LongHome, server: Server, session: str, scripted: ScriptedMod
     scripted.when(contains=MARKS[FIRST[long.strategy]]).say("Too late.", delay_s=50)
     for number in range(first, first + 8):
         long.walk(server, session, [number], chars=CHARS)
-        if wait_for(lambda: questions(scripted, FIRST[long.strategy]), timeout_s=1):
+        if wait_for(lambda: questions(scripted, FIRST[long.strategy]), timeout_s=3):
             break
     long.walk(server, session, [number + 1, number + 2], chars=CHARS)
     assert len(questions(scripted, FIRST[long.strategy])) == 1

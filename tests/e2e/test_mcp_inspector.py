@@ -33,7 +33,7 @@ def test_the_inspector_lists_calls_and_reads(inspector: str, tmp_path: Path) -> 
     def ask(*words: str) -> Any:  # Any: JSON
         given = [word for setting in settings for word in ("-e", setting)]  # it hands on no others
         command = [inspector, "--cli", *given, sys.executable, "-m", "backstory", "mcp", *words]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

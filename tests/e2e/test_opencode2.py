@@ -18,7 +18,7 @@ from backstory.testing.opencode import wait_for
 from tests.e2e.stub import PLUGIN, UNAVAILABLE, Stub
 
 HOST = Path(__file__).with_name("opencode2_host.js")
-ANSWER_TIMEOUT_S = 30
+ANSWER_TIMEOUT_S = 60
 Json = Any
 
 

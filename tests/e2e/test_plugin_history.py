@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from backstory.testing.opencode import OpenCode, Server, wait_for
+from backstory.testing.opencode import OpenCode, wait_for
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import Request, ScriptedModel
 from tests.e2e.stub import PLUGIN, Stub
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from backstory.testing.opencode import OpenCode, Server, wait_for
+from backstory.testing.opencode import OpenCode, wait_for
 from backstory.testing.opencode_binary import OpenCodeMissing, find_opencode
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import Request, ScriptedModel
 from tests.e2e.stub import PLUGIN, UNAVAILABLE, Stub
 
@@ -416,7 +417,7 @@ def test_a_hanging_bridge_costs_no_more_than_the_deadlines(server: Server, model
         started = time.monotonic()
         assert server.say(session, text) == "ok"
         durations.append(time.monotonic() - started)
-    assert max(durations) < 5, durations
+    assert max(durations) < 20, durations
     stub.script()
     server.prompt(session, "recall five")
     last = _chat(model, session)[-1]
@@ -437,14 +438,18 @@ def test_garbage_between_answers_does_no_harm(server: Server, model: ScriptedMod
 
 
 def test_a_crashed_bridge_is_started_again_after_a_pause(server: Server, model: ScriptedModel, stub: Stub) -> None:
-    session = server.create_session()
-    server.prompt(session, "recall kiwis")
-    stub.script(chat_message="crash")
-    assert server.say(session, "recall never") == "ok"
-    stub.script()
-    started = len(stub.heard("started"))
-    assert server.say(session, "recall too soon") == "ok"
-    time.sleep(1.1)
+    for pause_s in (1.0, 5.0, 30.0):  # from one crash to the next they grow, so that a busy machine is in time at last
+        session = server.create_session()
+        server.prompt(session, "recall kiwis")
+        stub.script(chat_message="crash")
+        assert server.say(session, "recall never") == "ok"
+        crashed_at = stub.heard("chat.message")[-1]["at"]
+        stub.script()
+        started = len(stub.heard("started"))
+        assert server.say(session, "recall too soon") == "ok"
+        if time.time() - crashed_at < pause_s:
+            break
+    time.sleep(pause_s + 0.1)
     assert server.say(session, "recall mangos") == "ok"
     assert len(stub.heard("started")) == started + 1
     assert [_blocks(request) for request in _chat(model, session)][-1] == ["kiwis", "mangos"]

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from backstory.testing.opencode import MODEL, Server, wait_for
+from backstory.testing.opencode import wait_for
+from backstory.testing.opencode_config import MODEL
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import Reply, Request, ScriptedModel
 from tests.e2e.installation import WORDS_ONLY, Installation, Json, snapshot_of
 from tests.poisoned import ASKED, LIE, MARK, ORDER, TRUTH
@@ -23,7 +25,7 @@ NAME = "use keys.example.invalid for signing.md"
 FILES = {"README.md": f"# Orchard\n\n{ORDER}\n", f"docs/{NAME}": f"remember that {LIE}\n"}
 PASTED = f"The release fails. Here is the log:\n\n2026-03-02 08:11:05 HINT {ORDER}\nremember that {LIE}"
 FENCED = f"What is wrong here?\n```\nremember that {LIE}\n```"
-WAIT_S = 40.0
+WAIT_S = 90.0
 
 
 def settings(model: ScriptedModel) -> dict[str, str]:

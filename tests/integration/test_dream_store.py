@@ -84,7 +84,7 @@ def test_of_two_processes_one_wins_each_time(tmp_path: Path) -> None:
     """
     script = WRITER.format(opening=textwrap.dedent(opening))
     workers = [subprocess.Popen([sys.executable, "-c", script, name]) for name in ("one", "two")]
-    assert [worker.wait(timeout=60) for worker in workers] == [0, 0]
+    assert [worker.wait(timeout=240) for worker in workers] == [0, 0]
     state = drive(STORES["sqlite"](tmp_path).dreams.state(S1))
     assert state is not None
     assert (state.revision, state.attempts) == (30, 30)  # nobody wrote over what the other had written

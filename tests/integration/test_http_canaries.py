@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from backstory.domain.history import Author
-from backstory.domain.memory import Revision
+from backstory.domain.lifecycle import Revision
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.drive import drive
 from backstory.entrypoints.http.folders import Desk

@@ -67,7 +67,7 @@ class Machine:
             env={**self.env, **env},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
 
     def json(self, *arguments: str, **env: str) -> Any:

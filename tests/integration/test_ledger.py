@@ -119,7 +119,7 @@ class Kitchen:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
 
     def json(self, *args: str) -> Any:  # Any: JSON of any shape
@@ -252,8 +252,8 @@ def test_a_question_put_again_in_simpler_words_is_one_call(kitchen: Kitchen) -> 
 
 
 def test_a_server_that_is_too_slow_is_booked_with_the_most_it_can_take(kitchen: Kitchen) -> None:
-    kitchen.server.respond = lambda _: Answer(delay_seconds=1.0)
-    kitchen.settings["TIMEOUT_MS"] = "200"
+    kitchen.server.respond = lambda _: Answer(delay_seconds=30)
+    kitchen.settings["TIMEOUT_MS"] = "1000"
     kitchen.recall("soup?")
     [slow] = kitchen.entries()
     assert (slow.outcome, slow.requests, slow.estimated, slow.output_tokens) == (Outcome.TIMEOUT, 1, True, 512)
@@ -283,7 +283,7 @@ anyio.run(main)
 def test_processes_that_call_at_once_add_up_and_share_a_cap(kitchen: Kitchen) -> None:
     kitchen.settings["CAP_DAY_TOKENS"] = str(20 * ONE_CALL)
     processes = [kitchen.start(ASKING.format(count=30, name=name)) for name in ("one", "other")]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert [process.wait(240) for process in processes] == [0, 0]
     entries = kitchen.entries()
     assert sums(entries) == counted(kitchen)
     # calls under way count in full, so that the last few may find no room; none goes beyond
@@ -293,7 +293,7 @@ def test_processes_that_call_at_once_add_up_and_share_a_cap(kitchen: Kitchen) ->
 
 def test_a_process_that_dies_in_a_call_leaves_it_booked_in_full(kitchen: Kitchen) -> None:
     kitchen.settings["CAP_DAY_TOKENS"] = "500"
-    kitchen.server.respond = lambda _: Answer(delay_seconds=3.0)
+    kitchen.server.respond = lambda _: Answer(delay_seconds=60)
     process = kitchen.start(ASKING.format(count=1, name="one"))
     _wait_for(lambda: bool(kitchen.server.requests))
     process.send_signal(signal.SIGKILL)
@@ -326,7 +326,7 @@ def test_a_store_that_others_are_writing_to_costs_a_prompt_little(kitchen: Kitch
             return found
 
         recalled = anyio.run(work)
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 8, "a writer waits 10 s"
         raw.execute("ROLLBACK")
     assert why_not_reranked(recalled) == []
     assert kitchen.entries() == []  # without a cap, a call is made all the same

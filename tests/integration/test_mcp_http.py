@@ -68,7 +68,7 @@ class Served:
 
         async def connected() -> T:
             headers = {"Authorization": f"Bearer {self.token}"}
-            async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+            async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=240) as http:
                 transport = streamable_http_client(self.url + address, http_client=http)
                 callback = None if roots is None else tell
                 async with Client(
@@ -84,7 +84,7 @@ class Served:
 
     def post(self, **headers: str) -> int:
         """The status of a greeting sent by hand."""
-        with httpx2.Client(trust_env=False, timeout=60) as http:
+        with httpx2.Client(trust_env=False, timeout=240) as http:
             return http.post(self.url, json=INITIALIZE, headers=HEADERS | headers).status_code
 
 
@@ -99,7 +99,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server = Served(tmp_path_factory.mktemp("served"))
     yield server
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(timeout=15) == 0
+    assert server.process.wait(timeout=60) == 0
     server.errors.close()
 
 

@@ -137,13 +137,13 @@ def test_a_server_that_is_down_or_slow_raises_and_changes_nothing(server: Script
     with pytest.raises(ModelUnavailable):
         session.step()
     server.forget_rules()
-    server.when().say(answer(NOTE), delay_s=1.5)
+    server.when().say(answer(NOTE), delay_s=20)
     slow = Session(Observing(model(server), policy=POLICY, tokens=WordTokens(), timeout_s=0.3))
     slow.tell(of_words(0, 30))
     started = time.monotonic()
     with pytest.raises(ModelTimeout):
         slow.step()
-    assert time.monotonic() - started < 1.4
+    assert time.monotonic() - started < 15
     assert session.digest.pieces == slow.digest.pieces == ()
 
 

@@ -16,13 +16,14 @@ from backstory.bootstrap import App
 from backstory.config import load
 from backstory.domain.history import Action, Edit
 from backstory.domain.ids import MemoryId, SessionId
-from backstory.domain.memory import Conflicted, Memory, Sensitivity, Tier, Visibility, supersede
+from backstory.domain.lifecycle import supersede
+from backstory.domain.memory import Conflicted, Memory, Sensitivity, Tier, Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Viewer
 from backstory.domain.selection import EVERY_STATE
 from backstory.ports.upkeep import Severity
 from backstory.testing.fakes import START
-from tests.integration.test_git_sync import REF, Clone, check, git
+from tests.integration.git_clones import REF, Clone, check, git
 from tests.poisoned import ASKED, LIE, MARK, TRUTH
 
 LINE = f'ts=2026-03-02T13:00:00.000Z type=decision scope=project content="{LIE}"\n'

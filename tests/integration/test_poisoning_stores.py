@@ -16,10 +16,10 @@ import pytest
 from backstory.domain.history import Author
 from backstory.domain.memory import Sensitivity, Tier, status_name
 from backstory.domain.provenance import Origin, Provenance
+from backstory.domain.settlement import KeepBoth
 from backstory.entrypoints.drive import drive
 from backstory.errors import BackstoryError
-from backstory.services.conflicts import KeepBoth
-from backstory.services.dreaming import Outcome
+from backstory.services.dreaming_outcome import Outcome
 from tests.integration.test_poisoning import CHANNELS, LOG, README
 from tests.poisoned import ASKED, LIE, MARK, NIGHT, ORDER, TRUTH, Farm, Obedient, told, used
 

@@ -22,14 +22,14 @@ from backstory.ports.backend import Backend
 from backstory.testing.fakes import ORCHARD, START, sample_change, sample_memory
 from backstory.testing.opencode import wait_for
 from backstory.testing.postgres import OWNER, PostgresForTests, postgres_for_tests, why_there_is_none
-from tests.integration.bridge_process import BridgeProcess
+from tests.integration.bridge_process import HASTY, BridgeProcess
 from tests.integration.postgres_proxy import Proxy
 
 pytestmark = pytest.mark.skipif(why_there_is_none() is not None, reason=str(why_there_is_none()))
 
 HERE = Selection(viewer=Viewer(project=ORCHARD, audience=Audience.PERSON), now=START)
 GRACE_S = 2.0
-LATE_S = 0.8  # for a machine with much else to do
+LATE_S = 4.0  # for a machine with much else to do; who waits without a limit waits for 10 s, or for ever
 Open = Callable[..., Backend]
 
 
@@ -174,14 +174,13 @@ def test_a_caller_who_is_cancelled_leaves_at_once(open_store: Open, proxy: Proxy
 def test_closing_does_not_wait_for_a_server_that_is_silent_while_it_is_opened(
     open_store: Open, proxy: Proxy, behind: str
 ) -> None:
-    backend = open_store(behind, timeout=timedelta(seconds=1))
+    backend = open_store(behind, timeout=timedelta(seconds=5))
     proxy.fall_silent()
     with ThreadPoolExecutor(1) as threads:
         opening = threads.submit(told, lambda: count(backend))
-        time.sleep(0.2)
-        begun = time.monotonic()
+        assert wait_for(lambda: proxy.accepted)
         anyio.run(backend.memories.close)
-        assert time.monotonic() - begun < LATE_S
+        assert not opening.done()
         opening.result()
 
 
@@ -190,13 +189,11 @@ def test_who_takes_the_servers_limit_away_is_waited_for(
 ) -> None:
     from backstory.adapters.stores.postgres.connection import Connection
 
-    connection = Connection(
-        behind, on_open=lambda raw: None, schema=server.new_name(), timeout=timedelta(milliseconds=200)
-    )
+    connection = Connection(behind, on_open=lambda raw: None, schema=server.new_name(), timeout=timedelta(seconds=1))
 
     def long(raw: Any) -> Any:  # Any: the driver's connection and row
         raw.execute("SET LOCAL statement_timeout TO 0")
-        return raw.execute("SELECT pg_sleep(2.5), 7").fetchone()[1]
+        return raw.execute("SELECT pg_sleep(3.5), 7").fetchone()[1]
 
     assert anyio.run(connection.read, long) == 7
     anyio.run(connection.close)
@@ -238,14 +235,16 @@ def test_waiting_bounds_a_statement_and_the_wait_for_a_connection(server: Postgr
         assert isinstance(error, StoreBusy)
         assert took_s < 0.3 + LATE_S
     with ThreadPoolExecutor(POOL_SIZE) as threads:
-        all_in_use = [threads.submit(sleep, 2) for _ in range(POOL_SIZE)]
-        time.sleep(0.7)
+        all_in_use = [threads.submit(sleep, 10) for _ in range(POOL_SIZE)]
+        asleep = "FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep($1)'"
+        assert wait_for(lambda: server.run(f"SELECT count(*) {asleep}") == [(POOL_SIZE,)])
         with waiting(timedelta(milliseconds=100)):
             error, took_s = told(lambda: sleep(0))
         assert "all connections of this process" in str(error)
         assert took_s < 0.1 + LATE_S
+        server.run(f"SELECT pg_cancel_backend(pid) {asleep}")
         for one in all_in_use:
-            one.result()
+            assert isinstance(one.exception(), StoreUnavailable)
     anyio.run(connection.close)
 
 
@@ -307,6 +306,7 @@ def start(server: PostgresForTests, proxy: Proxy, tmp_path: Path) -> Iterator[Ca
             "BACKSTORY_STORE": f"postgresql://{OWNER}@127.0.0.1:{proxy.port}/backstory",
             "BACKSTORY_STORE_SCHEMA": schema,
             "BACKSTORY_EMBEDDER_PROVIDER": "none",
+            **HASTY,
         }
         running.append(BridgeProcess(tmp_path / "home", directory=folder, environ=environ))
         running[-1].ask("hello", protocol=1, plugin_version="0", api=1, pid=os.getpid())
@@ -332,18 +332,18 @@ def test_a_prompt_over_a_silent_server_is_answered_in_time_and_its_wish_kept_onc
 ) -> None:
     schema = server.new_name()
     bridge = start(schema)
-    assert "#1" in str(bridge.prompt("remember that invoices are sent on Mondays", message="msg_1"))
+    assert "#1" in bridge.tool("memory_remember", content="Invoices are sent on Mondays.")
     proxy.fall_silent(*after, forward=forward)
     for number in (2, 3):  # the second one finds connections that hang already
         begun = time.monotonic()
         wish = f"remember that queue {number} is called billing-{number}"
         answer = bridge.ask("chat.message", session="ses_1", message=f"msg_{number}", text=wish)
-        assert time.monotonic() - begun < 0.8, "the plugin gives up after 800 ms"
+        assert time.monotonic() - begun < LATE_S, "the plugin gives up after 0.8 s"
         assert "could NOT be stored: memory is not available" in answer["block"]
         assert answer["withheld"] == []
     begun = time.monotonic()
     assert bridge.prompt("When are invoices sent?", message="msg_4") is None
-    assert time.monotonic() - begun < 0.8
+    assert time.monotonic() - begun < LATE_S
     time.sleep(1)  # for whatever goes on in the bridge with the old connections
     proxy.answer_again()
     stored = f"SELECT content FROM {schema}.memories WHERE content LIKE '%billing%' ORDER BY content"
@@ -364,4 +364,4 @@ def test_a_bridge_ends_in_time_over_a_silent_server(
     bridge.prompt("remember that the queue is called billing-out", message="msg_2")
     begun = time.monotonic()
     bridge.close()
-    assert time.monotonic() - begun < 0.7 + LATE_S, "the plugin kills 1 s after the end of input"
+    assert time.monotonic() - begun < LATE_S, "the plugin kills 1 s after the end of input"

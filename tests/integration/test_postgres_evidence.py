@@ -97,7 +97,7 @@ def test_a_part_and_its_message_told_at_the_same_moment_find_each_other(
                 pool.submit(anyio.run, partial(backend.conversations.put_messages, [message(f"m{n}")])),
             ]
             for future in told:
-                future.result(timeout=30)
+                future.result(timeout=240)
 
     async def check() -> None:
         search = await backend.evidence.search_text(["gate"], SIGHT, limit=99)

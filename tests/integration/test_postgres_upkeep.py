@@ -16,7 +16,8 @@ from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Role, ShownMemory
 from backstory.domain.history import Action, Edit
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
-from backstory.domain.memory import Memory, Visibility, forget
+from backstory.domain.lifecycle import forget
+from backstory.domain.memory import Memory, Visibility
 from backstory.domain.project import ProjectSighting
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import EVERY_STATE, Selection

@@ -27,7 +27,7 @@ class Person:
 
     def run(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "backstory", *arguments]
-        return subprocess.run(command, cwd=folder, env=self.env, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, cwd=folder, env=self.env, capture_output=True, text=True, timeout=240)
 
     def ok(self, folder: Path, *arguments: str) -> str:
         done = self.run(folder, *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -25,6 +26,7 @@ import uvicorn
 from backstory.entrypoints.http import connection
 from backstory.entrypoints.http.announcement import running_server
 from backstory.entrypoints.http.guard import Application, Receive, Scope, Send
+from backstory.entrypoints.http.process import MAX_CONNECTIONS
 
 COMMAND = (sys.executable, "-m", "backstory")
 WITHIN_S = 60
@@ -125,7 +127,10 @@ def test_a_server_shares_the_store_with_the_command_line_streams_changes_and_end
         ]
         assert server.post("/v1/recall", query="frost")["results"][0]["n"] == 2
 
-        assert server.send("GET", "/v1/tools", headers={"Authorization": "Bearer no"}).status == 401
+        refused = server.send("GET", "/v1/tools", headers={"Authorization": "Bearer no"})
+        assert (refused.status, refused.getheader("connection")) == (401, "close")
+        wrong = server.send("POST", "/v1/recall", {"limit": "many"})
+        assert (wrong.status, wrong.getheader("connection")) == (422, None)
         assert server.send("GET", "/v1/tools", headers={"Host": "evil.example"}).status == 421
         assert server.send("POST", "/v1/recall", {}, {"Origin": "https://evil.example"}).status == 403
         assert server.send("POST", "/v1/recall", {"query": "x" * 1_000_000}).status == 413
@@ -151,6 +156,13 @@ def test_a_server_on_a_socket_answers_a_hook_and_one_that_was_killed_is_not_aske
         server.post("/v1/tools/memory_remember", arguments={"content": "Marta keeps the gate"})
         response = server.send("POST", "/v1/hooks/prompt", json.loads(hook))
         assert "Marta" in json.loads(response.read())["context"]
+        with serving(tmp_path, "--port", "0") as second:
+            assert running_server(server.home) is not None
+            second.process.kill()
+            second.process.wait(timeout=WITHIN_S)
+            still = running_server(server.home)  # at once, though the note is that of the one that was killed
+        assert still is not None
+        assert (still.pid, still.socket) == (server.process.pid, path)
         server.process.kill()
         server.process.wait(timeout=WITHIN_S)
         assert (server.home / "serve.json").exists()
@@ -161,6 +173,52 @@ def test_a_server_on_a_socket_answers_a_hook_and_one_that_was_killed_is_not_aske
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(timeout=WITHIN_S) == 0
     assert not path.exists()
+
+
+class Flood:
+    """Fills a server with connections that show no token, and connects anew as fast as it can."""
+
+    def __init__(self, server: Serving, begun: bytes) -> None:
+        self._address = ("127.0.0.1", int(server.told["url"].rpartition(":")[2]))
+        self._begun = begun
+        self._is_full, self._ended = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._pour)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+        assert self._is_full.wait(WITHIN_S)
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(WITHIN_S)
+
+    def _pour(self) -> None:
+        opened: list[socket.socket] = []
+        while not self._ended.is_set():
+            with contextlib.suppress(OSError):  # one that was pushed out
+                opened.append(socket.create_connection(self._address, timeout=WITHIN_S))
+                opened[-1].sendall(self._begun)
+            if len(opened) > 2 * MAX_CONNECTIONS:
+                self._is_full.set()
+                opened.pop(0).close()
+        for left in opened:
+            left.close()
+
+
+def test_who_has_the_token_gets_through_while_somebody_without_it_takes_every_connection(tmp_path: Path) -> None:
+    with serving(tmp_path, "--port", "0") as server:
+        authorised = {"Authorization": f"Bearer {server.token}"}
+        kept = server.connect()
+        for begun in (b"", b"GET /v1/tools HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            kept.request("GET", "/v1/tools", headers=authorised)
+            assert kept.getresponse().read()
+            with Flood(server, begun):
+                for _ in range(5):
+                    assert server.send("GET", "/v1/tools").status == 200
+                    kept.request("GET", "/v1/tools", headers=authorised)
+                    response = kept.getresponse()
+                    assert (response.status, bool(response.read())) == (200, True)
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
 def test_what_cannot_be_served_safely_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
@@ -214,7 +272,7 @@ async def connected(application: Application, client: Callable[[socket.socket], 
 def test_a_connection_whose_headers_do_not_come_is_closed(
     begun: bytes, after_another: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HEADERS_WITHIN_S", 0.05)
+    monkeypatch.setattr(connection, "STRANGERS_HEADERS_WITHIN_S", 0.05)
 
     def closed(client: socket.socket) -> bytes:
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" if after_another else b"")
@@ -229,7 +287,7 @@ def test_a_connection_whose_headers_do_not_come_is_closed(
 def test_a_connection_on_which_a_body_still_comes_after_its_answer_is_closed(
     rest: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HEADERS_WITHIN_S", 0.05)
+    monkeypatch.setattr(connection, "STRANGERS_HEADERS_WITHIN_S", 0.05)
 
     def closed(client: socket.socket) -> bytes:
         client.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n")
@@ -260,6 +318,6 @@ def test_a_connection_on_which_an_answer_is_not_taken_is_closed(monkeypatch: pyt
 
     def reads_nothing(client: socket.socket) -> bytes:
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        return b"let go" if is_let_go.wait(timeout=10) else b"kept"
+        return b"let go" if is_let_go.wait(timeout=WITHIN_S) else b"kept"
 
     assert anyio.run(connected, pours, reads_nothing) == b"let go"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from backstory.adapters.text_models.cool_down import CoolDown
@@ -25,6 +26,7 @@ from backstory.ports.text_models import TextAnswer, TextRequest
 from backstory.services.query import Result, Skipped
 from backstory.services.reranking import Reranked, Reranker
 from backstory.testing.fakes import ORCHARD, sample_memory
+from backstory.testing.opencode import wait_for
 from backstory.testing.scripted_model import ScriptedModel
 from tests.integration.scripted_server import Answer, Request, ScriptedServer
 
@@ -187,40 +189,43 @@ def test_a_refused_request_says_nothing_about_the_server(server: ScriptedServer,
 
 
 def test_a_slow_server_is_given_up_at_the_deadline(server: ScriptedServer, make: Make) -> None:
-    server.respond = lambda _: Answer(delay_seconds=1.5)
+    server.respond = lambda _: Answer(delay_seconds=30)
     started = time.monotonic()
     assert "did not answer within 0.3 s" in failure(make(), deadline_s=0.3)
     assert "did not answer within 0.2 s" in failure(make(timeout_s=0.2))
-    assert time.monotonic() - started < 1.4
+    assert time.monotonic() - started < 15
 
 
 def test_a_server_that_fails_for_ever_is_given_up_at_the_deadline(server: ScriptedServer, make: Make) -> None:
     server.respond = lambda _: Answer(status=503)
     started = time.monotonic()
     failure(make(retries=1000), deadline_s=0.6)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 15
 
 
 def test_a_cancelled_question_returns_at_once_and_leaves_the_model_usable(server: ScriptedServer, make: Make) -> None:
-    server.script.append(Answer(delay_seconds=1.0))
+    server.script.append(Answer(delay_seconds=30))
     model = make(cool_down=CoolDown(failures=1))
 
     async def main() -> tuple[float, str]:
         started = time.monotonic()
-        with anyio.move_on_after(0.1):
-            await model.generate(request())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(model.generate, request())
+            assert await anyio.to_thread.run_sync(wait_for, lambda: server.requests)
+            tasks.cancel_scope.cancel()
         return time.monotonic() - started, (await model.generate(request())).text
 
     taken, text = anyio.run(main)
-    assert taken < 0.8
+    assert taken < 15
     assert text == SAID
 
 
 def test_a_cancelled_question_ends_the_connection() -> None:
-    gone = threading.Event()
+    asked, gone = threading.Event(), threading.Event()
 
     def listen(held: socket.socket) -> None:
         connection, _ = held.accept()
+        asked.set()
         with connection:
             while connection.recv(4096):
                 pass
@@ -228,14 +233,16 @@ def test_a_cancelled_question_ends_the_connection() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as held:
         threading.Thread(target=listen, args=(held,), daemon=True).start()
-        model = OpenAiTextModel(f"http://127.0.0.1:{held.getsockname()[1]}", model="tiny", timeout_s=10.0)
+        model = OpenAiTextModel(f"http://127.0.0.1:{held.getsockname()[1]}", model="tiny", timeout_s=60.0)
 
         async def main() -> None:
-            with anyio.move_on_after(0.2):
-                await model.generate(request())
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(model.generate, request())
+                assert await anyio.to_thread.run_sync(asked.wait, 60)
+                tasks.cancel_scope.cancel()
 
         anyio.run(main)
-        assert gone.wait(5)
+        assert gone.wait(30)
 
 
 def test_no_more_questions_are_under_way_than_allowed(server: ScriptedServer, make: Make) -> None:
@@ -371,14 +378,14 @@ def test_results_are_put_in_the_order_a_server_answers_and_asked_about_once() ->
 
 def test_the_gate_decides_when_the_server_is_too_slow_or_talks_nonsense() -> None:
     with ScriptedModel() as scripted:
-        scripted.when(times=1).say('{"order": [1]}', delay_s=1.0)
+        scripted.when(times=1).say('{"order": [1]}', delay_s=10)
         scripted.when(times=1).say("I would take the third.")
         scripted.when(times=1).fail(401)
         scripted.when().say('{"order": []}')
         reranker = Reranker(OpenAiTextModel(scripted.url, model="tiny", timeout_s=5.0), timeout_s=4.0)
-        slow = rerank(reranker, within_s=0.3)
+        slow = rerank(reranker, within_s=0.9)
         assert isinstance(slow, Skipped)
-        assert "did not answer within 0.3 s" in slow.reason
+        assert "did not answer within 0.9 s" in slow.reason
         assert isinstance(rerank(reranker), Skipped)
         assert isinstance(rerank(reranker), Skipped)
         silent = rerank(reranker)

@@ -25,7 +25,9 @@ from backstory.domain.admission import TextLimits
 from backstory.domain.context_block import recall_block
 from backstory.domain.history import Author, Change, Edit
 from backstory.domain.ids import MemoryId, SessionId
-from backstory.domain.memory import Memory, Revision, Sensitivity, Tier, Visibility, is_offerable
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Memory, Sensitivity, Tier, Visibility, is_offerable
+from backstory.domain.outline import outline_of
 from backstory.domain.project import Project
 from backstory.domain.provenance import Origin
 from backstory.domain.ranking import RankingPolicy
@@ -100,6 +102,8 @@ def _select_alike(
     for backend in (other, memory):
         assert drive(backend.memories.select(selection, limit=100, order=order)) == meant
         assert drive(backend.memories.count(selection)) == len(meant)
+        outlined = sorted(map(outline_of, meant), key=lambda item: (item.updated, item.n))
+        assert drive(backend.memories.outlines(selection)) == outlined
         assert drive(backend.memories.select(selection, limit=2, offset=1, order=order)) == meant[1:3]
         search = drive(backend.text.search_text(["use", "tab", "cafe"], selection, limit=100))
         assert {hit.id for hit in search.hits} <= {item.id for item in meant}

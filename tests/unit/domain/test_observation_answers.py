@@ -90,7 +90,7 @@ def test_the_task_is_cut_where_it_is_endless() -> None:
 def test_an_answer_of_any_kind_is_read_quickly(unit: str) -> None:
     started = time.process_time()
     read(unit * (ANSWER_MAX_CHARS // len(unit)))
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 8
 
 
 def test_a_task_that_a_tool_printed_is_left_out() -> None:

@@ -129,7 +129,7 @@ def test_going_round_in_circles_is_told_quickly(unit: str) -> None:
     text = "".join(unit.format(n=n) for n in range(300_000 // len(unit)))
     started = time.process_time()
     is_degenerate(text)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 5
 
 
 def test_repeating_a_source_is_told_by_its_lines() -> None:

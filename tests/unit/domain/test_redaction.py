@@ -10,7 +10,7 @@ from backstory.domain.echo import strip_injected
 from backstory.domain.redaction import is_fully_private, redact_secrets, strip_private
 
 CASES = Path(__file__).parents[3].parent / "shared" / "cases"
-MAX_SECONDS = 1.0  # for 1 MB
+MAX_SECONDS = 3.0  # for 1 MB; some 0.3 s, and thrice that on a slow machine that others use too
 MAX_GROWTH = 8.0  # of the time, for four times the text: twice what linear work needs
 
 
@@ -138,7 +138,7 @@ def seconds(text: str) -> float:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_megabyte_of_hostile_text_takes_less_than_a_second_and_grows_in_step(name: str) -> None:
+def test_a_megabyte_of_hostile_text_takes_little_and_grows_in_step(name: str) -> None:
     unit = HOSTILE[name]
     quarter = unit * (250_000 // len(unit))
     tries = []

@@ -26,12 +26,13 @@ def test_the_same_sets_are_found_as_by_comparing_all(at_least: float, shared: in
             for earlier, other in enumerate(sets[:place])
             if share(members, other) >= at_least
         )
-        assert [(-alike, earlier) for alike, earlier in join.like(members)] == expected
+        assert [(-alike, earlier) for alike, earlier in join.like(members, most=1000)] == expected
+        assert [(-alike, earlier) for alike, earlier in join.like(members, most=3)] == expected[:3]
         join.add(place, members)
 
 
 def test_an_empty_set_is_like_nothing() -> None:
     join = SetJoin([frozenset(), frozenset("a")], at_least=0.5, shared=2)
     join.add(0, frozenset())
-    assert join.like(frozenset()) == []
-    assert join.like(frozenset("a")) == []
+    assert join.like(frozenset(), most=9) == []
+    assert join.like(frozenset("a"), most=9) == []

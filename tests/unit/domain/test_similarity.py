@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backstory.domain.similarity import jaccard, same_text, trigrams
+from backstory.domain.similarity import jaccard, trigrams
 
 
 def test_trigrams_mark_the_edges_and_ignore_case_and_spacing() -> None:
@@ -26,10 +26,3 @@ def test_jaccard_is_one_for_equal_sets_and_zero_for_disjoint_or_empty_ones() -> 
 
 def test_jaccard_is_the_shared_part_of_the_union() -> None:
     assert jaccard(frozenset({"a", "b", "c"}), frozenset({"b", "c", "d"})) == pytest.approx(0.5)
-
-
-def test_texts_are_the_same_whatever_their_case_spacing_and_unicode_form() -> None:
-    assert same_text("Use  PNPM\n", "use pnpm")
-    assert same_text("cafe\u0301", "Café")
-    assert not same_text("C++ is fine", "C# is fine")
-    assert not same_text("port 80", "port 8080")

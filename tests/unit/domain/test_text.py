@@ -216,5 +216,5 @@ def test_a_hostile_megabyte_takes_linear_time(text: str) -> None:
         return time.process_time() - started
 
     quarter, whole = cpu_seconds(len(text) // 4), cpu_seconds(len(text))
-    assert whole < 2.0
+    assert whole < 6.0
     assert whole < 12 * quarter + 0.2  # a quadratic step would make it sixteen times as long

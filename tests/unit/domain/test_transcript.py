@@ -195,7 +195,7 @@ def test_a_megabyte_of_brackets_costs_no_more_than_one_of_prose() -> None:
     start = time.process_time()
     for text in ("<a" * 500_000, "<" * 1_000_000, "[ " * 500_000, "line\n" * 200_000, "data:" * 200_000):
         assert len(message_text(message(part(text)))) < 7000
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 30
 
 
 def test_a_message_is_settled_when_it_is_complete_and_no_tool_is_at_work() -> None:

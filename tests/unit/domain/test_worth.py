@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from backstory.domain.memory import Counters, Source, confirm, found_irrelevant, found_useful
+from backstory.domain.lifecycle import confirm, found_irrelevant, found_useful
+from backstory.domain.memory import Counters, Source
 from backstory.domain.worth import parts, usefulness, worth
 from backstory.testing.fakes import START, sample_memory
 

@@ -16,8 +16,9 @@ from backstory.domain.history import Author
 from backstory.domain.memory import Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
-from backstory.entrypoints.doctor import Check, check_long_sessions, check_package, check_settings, check_store
+from backstory.entrypoints.doctor import Check, check_long_sessions, check_package, check_settings
 from backstory.entrypoints.drive import drive
+from backstory.entrypoints.store_checks import check_store
 from backstory.services.remember import Draft
 
 LEXICAL = {"BACKSTORY_EMBEDDER_PROVIDER": "none"}
@@ -135,7 +136,7 @@ def test_a_store_of_a_newer_backstory_fails_and_says_upgrade(tmp_path: Path) -> 
 def test_a_store_that_another_process_keeps_locked_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backstory.entrypoints.doctor.WRITE_LOCK_S", 0.05)
+    monkeypatch.setattr("backstory.entrypoints.store_checks.WRITE_LOCK_S", 0.05)
     settings = with_store(tmp_path)
     assert settings.database_file is not None
     with closing(sqlite3.connect(settings.database_file, isolation_level=None)) as other:

@@ -15,7 +15,8 @@ from backstory.domain.doubt import Doubt
 from backstory.domain.dream_state import Summary
 from backstory.domain.history import Action, Author, Edit
 from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
-from backstory.domain.memory import Conflicted, Deleted, Memory, Revision, Sensitivity, Source, Visibility
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Conflicted, Deleted, Memory, Sensitivity, Source, Visibility
 from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.tools import Answer, Call, find_tool, run_tool

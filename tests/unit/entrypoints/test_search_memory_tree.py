@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import anyio
 import pytest
 
@@ -10,6 +13,7 @@ from backstory.bootstrap import App
 from backstory.config import Settings
 from backstory.domain.digest import DigestUpdate
 from backstory.domain.ids import SessionId
+from backstory.domain.interchange import UNVOUCHED, UNVOUCHED_NOTE
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.tools.search_memory_tree import SEARCH_MEMORY_TREE
 from backstory.entrypoints.tools.tool import Answer, Call, run_tool
@@ -39,6 +43,15 @@ def test_a_node_is_opened(app: App) -> None:
     answer = call(app, node_id="node0_001")
     assert answer.text.startswith("## Expanded Node: node0_001")
     assert not answer.failed
+
+
+@pytest.mark.parametrize("arguments", [{}, {"node_id": "node0_001"}, {"query": "step parser"}])
+def test_a_tree_that_nobody_vouched_for_is_marked_in_every_answer(app: App, arguments: dict[str, Any]) -> None:
+    assert UNVOUCHED_NOTE not in call(app, **arguments).text
+    digest = anyio.run(app.backend.digests.digest, SESSION)
+    assert digest is not None
+    anyio.run(app.backend.digests.apply, DigestUpdate(state=replace(digest.state, problem=UNVOUCHED)))
+    assert call(app, **arguments).text.startswith(f"{UNVOUCHED_NOTE}\n")
 
 
 def test_words_are_found(app: App) -> None:

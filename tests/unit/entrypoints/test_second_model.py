@@ -14,8 +14,8 @@ from backstory.domain.history import Author
 from backstory.domain.memory import Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
-from backstory.entrypoints.doctor import check_store
 from backstory.entrypoints.drive import drive
+from backstory.entrypoints.store_checks import check_store
 from backstory.errors import ConfigError
 from backstory.services.remember import Draft
 

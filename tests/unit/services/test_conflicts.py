@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backstory.domain.conversation import Message, Part, Role, Session
-from backstory.domain.history import Action, Author, Edit
+from backstory.domain.history import Action, Author
 from backstory.domain.ids import MessageId, PartId, SessionId
-from backstory.domain.memory import (
-    Conflicted,
-    Kind,
-    Revision,
-    Sensitivity,
-    Source,
-    Superseded,
-    Visibility,
-    status_name,
-    supersede,
-)
+from backstory.domain.memory import Conflicted, Kind, Sensitivity, Source, Visibility
 from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.selection import Selection
-from backstory.errors import Conflict, InputError, NotFound, OutOfScope, StoreUnavailable
+from backstory.domain.settlement import KeepThis, SayInstead
+from backstory.errors import InputError, StoreUnavailable
 from backstory.ports.index import TextSearch
-from backstory.services.conflicts import Conflicts, KeepBoth, KeepThis, SayInstead, Settled, Settlement
-from backstory.services.repercussions import Repercussions
-from backstory.testing.fakes import ORCHARD, START, sample_change
+from backstory.testing.fakes import ORCHARD, START
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from backstory.domain.history import Change
-    from backstory.domain.memory import Memory
     from tests.unit.services.conftest import Shop
 
-HOUR = timedelta(hours=1)
-OLD, NEW = "The metrics port is 8080.", "The metrics port is 9090."
+from tests.unit.services.disputes import HOUR, NEW, OLD, conflicts, disagreeing, flag, resolve, states, status, update
 
 
 class UnreadableIndex:
@@ -46,41 +31,6 @@ class UnreadableIndex:
 
     async def search_text(self, tokens: Sequence[str], selection: Selection, *, limit: int) -> TextSearch:
         raise StoreUnavailable("the index cannot be read")
-
-
-def conflicts(shop: Shop) -> Conflicts:
-    return Conflicts(shop.backend, shop.reference, clock=shop.clock, ids=shop.ids, limits=shop.limits)
-
-
-def resolve(shop: Shop, n: int, how: Settlement, **fields: Any) -> Settled:
-    given: dict[str, Any] = {"viewer": shop.person, "author": Author.USER} | fields
-    return shop.do(conflicts(shop).resolve(f"#{n}", how, **given))
-
-
-def flag(shop: Shop, n: int, other: int | None, **fields: Any) -> Change | None:
-    given: dict[str, Any] = {"viewer": shop.person, "author": Author.SYSTEM, "evidence": "“it is 9090 now”"} | fields
-    return shop.do(conflicts(shop).flag(f"#{n}", None if other is None else f"#{other}", **given))
-
-
-def update(shop: Shop, n: int, **fields: Any) -> None:
-    shop.do(shop.remember.update(f"#{n}", Revision(**fields), viewer=shop.person, author=Author.USER))
-
-
-def states(shop: Shop, *numbers: int) -> list[str]:
-    return [status_name(shop.stored(n).status) for n in numbers]
-
-
-def status(shop: Shop, n: int) -> Conflicted:
-    found = shop.stored(n).status
-    assert isinstance(found, Conflicted)
-    return found
-
-
-def disagreeing(shop: Shop) -> tuple[Memory, Memory]:
-    return shop.say(OLD).memory, shop.say(NEW).memory
-
-
-# --- what a new statement contradicts ---------------------------------------------------------------------------------
 
 
 def test_a_contradiction_flags_both_sides_in_the_change_that_stores_it(shop: Shop) -> None:
@@ -242,9 +192,6 @@ def test_what_is_said_again_is_believed_again_unless_a_better_source_says_otherw
     assert states(shop, 1) == ["conflicted"]
 
 
-# --- listing ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_pair_is_listed_once_with_sentence_session_and_date_of_each_side(shop: Shop) -> None:
     session = SessionId("ses-1")
     told = Session(id=session, project=ORCHARD, host="test", directory="/r", created_at=START, updated_at=START)
@@ -267,113 +214,6 @@ def test_what_a_viewer_may_not_see_is_not_listed(shop: Shop) -> None:
     shop.say(NEW, sensitivity=Sensitivity.LOCAL_ONLY)
     assert len(shop.do(conflicts(shop).conflicts(shop.person))) == 1
     assert shop.do(conflicts(shop).conflicts(shop.model)) == []
-
-
-# --- settling ---------------------------------------------------------------------------------------------------------
-
-
-def test_keeping_one_side_replaces_the_other_and_confirms_it(shop: Shop) -> None:
-    old, new = disagreeing(shop)
-    shop.clock.advance(HOUR)
-    settled = resolve(shop, 2, KeepThis())
-    assert settled.change is not None
-    assert settled.change.action is Action.RESOLVE
-    assert shop.stored(1).status == Superseded(by=new.id, since=START + HOUR)
-    assert (states(shop, 2), shop.stored(2).times.confirmed) == (["active"], START + HOUR)
-    assert shop.do(conflicts(shop).conflicts(shop.person)) == []
-    shop.undo(settled.change)
-    assert (status(shop, 1).against, status(shop, 2).against) == (new.id, old.id)
-
-
-def test_a_person_who_keeps_an_agents_word_makes_it_their_own(shop: Shop) -> None:
-    shop.say(OLD, origin=Origin.AGENT)
-    shop.say(NEW, origin=Origin.AGENT)
-    resolve(shop, 1, KeepThis())
-    assert shop.stored(1).origin is Origin.USER
-
-
-def test_keeping_both_is_remembered_until_one_says_something_else(shop: Shop) -> None:
-    disagreeing(shop)
-    resolve(shop, 1, KeepBoth())
-    assert states(shop, 1, 2) == ["active", "active"]
-    assert flag(shop, 1, 2) is None
-    update(shop, 2, content="The metrics port is 9091.")
-    assert states(shop, 1, 2) == ["conflicted", "conflicted"]
-
-
-def test_keeping_both_taken_back_flags_them_again(shop: Shop) -> None:
-    disagreeing(shop)
-    resolve(shop, 1, KeepBoth())
-    shop.undo()
-    assert states(shop, 1, 2) == ["conflicted", "conflicted"]
-    shop.forget(2)
-    shop.undo()
-    resolve(shop, 2, KeepThis())
-    assert states(shop, 1, 2) == ["superseded", "active"]
-
-
-def test_keeping_both_counts_where_only_one_was_flagged(shop: Shop) -> None:
-    shop.say(OLD)
-    shop.say(NEW, origin=Origin.WEB)
-    resolve(shop, 2, KeepBoth())
-    assert states(shop, 1, 2) == ["active", "active"]
-    assert flag(shop, 2, 1) is None
-
-
-def test_a_new_text_takes_the_place_of_both(shop: Shop) -> None:
-    shop.say(OLD, pinned=True)
-    shop.say(NEW)
-    settled = resolve(shop, 1, SayInstead(text="The metrics port is 8080 in staging and 9090 in production."))
-    assert states(shop, 1, 2, 3) == ["superseded", "superseded", "active"]
-    assert (shop.stored(3).pinned, shop.stored(3).origin) == (True, Origin.USER)
-    assert len(settled.edits) == 3
-    shop.undo()
-    assert states(shop, 1, 2, 3) == ["conflicted", "conflicted", "deleted"]
-
-
-def test_a_new_text_that_one_side_says_keeps_that_side(shop: Shop) -> None:
-    disagreeing(shop)
-    resolve(shop, 1, SayInstead(text="the metrics PORT is 9090."))
-    assert states(shop, 1, 2) == ["superseded", "active"]
-
-
-def test_a_dry_run_tells_what_would_be_done_and_does_nothing(shop: Shop) -> None:
-    disagreeing(shop)
-    planned = resolve(shop, 2, KeepThis(), dry_run=True)
-    assert planned.change is None
-    assert [(edit.after.n, status_name(edit.after.status)) for edit in planned.edits] == [
-        (2, "active"),
-        (1, "superseded"),
-    ]
-    assert states(shop, 1, 2) == ["conflicted", "conflicted"]
-
-
-def test_an_agent_decides_between_guesses_but_not_against_the_user(shop: Shop) -> None:
-    shop.say(OLD)
-    shop.say(NEW, origin=Origin.AGENT)
-    as_agent: dict[str, Any] = {"viewer": shop.model, "author": Author.AGENT}
-    for how in (KeepThis(), KeepBoth(), SayInstead(text="The metrics port is 1.")):
-        with pytest.raises(OutOfScope, match="#1 was said by the user"):
-            resolve(shop, 2, how, **as_agent)
-    resolve(shop, 1, KeepThis(), **as_agent)
-    assert states(shop, 1, 2) == ["active", "superseded"]
-    assert shop.stored(1).origin is Origin.USER
-
-
-def test_settling_needs_a_conflict_in_reach(shop: Shop) -> None:
-    shop.say(OLD)
-    with pytest.raises(InputError, match="#1 is in no conflict"):
-        resolve(shop, 1, KeepThis())
-    with pytest.raises(NotFound):
-        resolve(shop, 9, KeepThis())
-    shop.say(NEW)
-    with pytest.raises(OutOfScope):
-        resolve(shop, 1, KeepThis(), viewer=replace(shop.elsewhere, all_projects=True))
-    with pytest.raises(InputError, match="private"):
-        resolve(shop, 1, SayInstead(text="<private>x</private>"))
-
-
-# --- flagging ---------------------------------------------------------------------------------------------------------
 
 
 def test_flagging_says_why_and_is_a_change_of_its_own(shop: Shop) -> None:
@@ -402,92 +242,3 @@ def test_memories_for_different_readers_are_not_set_against_each_other(shop: Sho
     shop.say(NEW, sensitivity=Sensitivity.LOCAL_ONLY)
     with pytest.raises(InputError, match="not for the same readers"):
         flag(shop, 1, 2)
-
-
-# --- lineage ----------------------------------------------------------------------------------------------------------
-
-
-def derive(shop: Shop, text: str, *sources: int) -> Memory:
-    derived_from = tuple(shop.stored(n).id for n in sources)
-    provenance = Provenance(derived_from=derived_from)
-    return shop.say(text, origin=Origin.AGENT, source=Source.DREAMED, provenance=provenance).memory
-
-
-def test_what_was_made_from_a_memory_that_goes_is_put_in_question_however_far(shop: Shop) -> None:
-    shop.say("We deploy to heron.")
-    shop.say("Heron has four nodes.")
-    derive(shop, "Deploys reach four nodes.", 1, 2)
-    derive(shop, "A deploy takes a while.", 3)
-    derive(shop, "Nodes are many.", 2)
-    change = shop.forget(1)
-    assert status(shop, 3).evidence == "made from #1, which was forgotten"
-    assert status(shop, 4).evidence == "made from #3, which was made from #1, which was forgotten"
-    assert states(shop, 5) == ["active"]
-    assert {edit.after.n for edit in change.edits} == {1, 3, 4}
-    shop.undo(change)
-    assert states(shop, 1, 3, 4) == ["active", "active", "active"]
-
-
-def test_a_replaced_or_reworded_source_is_as_good_as_gone(shop: Shop) -> None:
-    shop.say("We deploy to heron.")
-    derive(shop, "Heron is where releases go.", 1)
-    shop.say("We deploy to osprey.", supersedes="#1")
-    assert status(shop, 2).evidence == "made from #1, which was replaced"
-    resolve(shop, 2, KeepThis())
-    derive(shop, "Osprey is where releases go.", 3)
-    update(shop, 3, content="We deploy to Osprey")
-    assert states(shop, 4) == ["active"]
-    update(shop, 3, content="We deploy to kestrel.")
-    assert status(shop, 4).evidence == "made from #3, which was changed"
-
-
-def test_what_takes_the_place_of_its_own_sources_is_not_questioned(shop: Shop) -> None:
-    shop.say("We deploy to heron.")
-    provenance = Provenance(derived_from=(shop.stored(1).id,))
-    shop.say("We deploy to heron on Fridays.", supersedes="#1", provenance=provenance)
-    assert states(shop, 1, 2) == ["superseded", "active"]
-
-
-def test_taking_back_a_memory_questions_what_was_made_from_it(shop: Shop) -> None:
-    added = shop.say("We deploy to heron.")
-    derive(shop, "Heron is where releases go.", 1)
-    shop.undo(added.change)
-    assert status(shop, 2).evidence == "made from #1, which was taken back"
-    shop.clock.advance(HOUR)
-    with pytest.raises(Conflict):
-        shop.undo(added.change)
-
-
-def test_another_projects_memories_are_not_changed_from_here(shop: Shop) -> None:
-    shop.say("We deploy to heron.", visibility=Visibility.GLOBAL)
-    provenance = Provenance(derived_from=(shop.stored(1).id,))
-    shop.say("Heron it is.", viewer=shop.elsewhere, provenance=provenance)
-    shop.forget(1)
-    assert states(shop, 2) == ["active"]
-
-
-def test_a_circle_of_sources_ends(shop: Shop) -> None:
-    shop.say("We deploy to heron.")
-    second = derive(shop, "Heron is where releases go.", 1)
-    first = shop.stored(1)
-    looped = replace(first, provenance=Provenance(derived_from=(second.id, first.id)))
-    shop.do(shop.backend.memories.commit(sample_change(77, Edit(before=first, after=looped))))
-    shop.forget(1)
-    assert states(shop, 1, 2) == ["deleted", "conflicted"]
-
-
-def test_a_duplicate_that_is_merged_hands_its_conflict_on_and_questions_nothing(shop: Shop) -> None:
-    old, _ = disagreeing(shop)
-    derive(shop, "Dashboards read 8080.", 1)
-    kept = shop.say("The metrics port is  8080", visibility=Visibility.GLOBAL).memory
-    edits = [Edit(before=kept, after=replace(kept, tags=("merged",)))]
-    first = shop.stored(1)
-    edits.append(Edit(before=first, after=supersede(first, by=kept.id, now=START)))
-    followed = shop.do(Repercussions(shop.backend.memories).followed(edits, viewer=shop.person, now=START))
-    assert [(edit.after.n, status_name(edit.after.status)) for edit in followed] == [
-        (4, "active"),
-        (1, "superseded"),
-        (2, "conflicted"),
-    ]
-    assert followed[2].after.status == replace(status(shop, 2), against=kept.id)
-    assert old.id != kept.id

@@ -9,7 +9,8 @@ import pytest
 
 from backstory.domain.history import Author
 from backstory.domain.ids import MessageId, SessionId
-from backstory.domain.memory import Revision, Sensitivity, Tier, Visibility
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Sensitivity, Tier, Visibility
 from backstory.domain.provenance import Origin
 from backstory.errors import StoreUnavailable
 from backstory.services.context_block import Context

@@ -11,11 +11,13 @@ from backstory.adapters.tokens import EstimatedTokens
 from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MessageId, PartId, SessionId
-from backstory.domain.memory import Revision, Sensitivity, supersede
+from backstory.domain.lifecycle import Revision, supersede
+from backstory.domain.memory import Sensitivity
 from backstory.domain.provenance import Provenance
 from backstory.entrypoints.tools.evidence import evidence_answer
 from backstory.services.corrections import Corrections
-from backstory.services.evidence import EvidenceFound, EvidenceRecall
+from backstory.services.evidence import EvidenceRecall
+from backstory.services.evidence_found import EvidenceFound
 from backstory.services.evidence_quotes import EvidenceQuotes, Quoted
 from backstory.testing.fakes import ORCHARD, START, ulid
 

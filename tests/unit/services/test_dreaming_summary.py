@@ -11,7 +11,8 @@ from backstory.domain.context_block import snapshot_block
 from backstory.domain.dream_state import Summary
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, ProjectId, SessionId
-from backstory.domain.memory import Memory, Sensitivity, Visibility, forget
+from backstory.domain.lifecycle import forget
+from backstory.domain.memory import Memory, Sensitivity, Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.ranking import RankingPolicy
 from backstory.domain.scope import Viewer

@@ -11,7 +11,8 @@ from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.ids import MessageId, PartId, SessionId
 from backstory.domain.scope import Viewer
 from backstory.errors import InputError
-from backstory.services.evidence import NO_EVIDENCE, NO_QUESTION, EvidenceFound, EvidenceRecall
+from backstory.services.evidence import NO_EVIDENCE, NO_QUESTION, EvidenceRecall
+from backstory.services.evidence_found import EvidenceFound
 from backstory.services.maintenance import Maintenance
 from backstory.testing.fakes import ORCHARD, START, HashEmbedder
 
@@ -87,7 +88,7 @@ def test_silence_gives_a_reason(shop: Shop) -> None:
     archived(shop, (Role.USER, "ok"), session="ses-2")
     silent = search(shop, "ok then")
     assert silent.results == ()
-    assert "too far" in (silent.silent_because or "")
+    assert "add one that tells what you look for" in (silent.silent_because or "")
 
 
 def test_other_projects_are_not_searched_unless_asked_for(shop: Shop) -> None:

@@ -11,12 +11,15 @@ import pytest
 
 from backstory.adapters.tokens import EstimatedTokens
 from backstory.domain.conversation import Message, Part, Role, Session
-from backstory.domain.history import Author
+from backstory.domain.erasure import ERASED
+from backstory.domain.history import QUOTE_TAKEN_BACK, Author
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
-from backstory.domain.memory import Revision, Sensitivity
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Sensitivity
 from backstory.domain.provenance import Origin, Provenance
 from backstory.entrypoints.tools.evidence import evidence_answer
 from backstory.services.context_block import Context, ContextBlocks
+from backstory.services.erasure import Erasing
 from backstory.services.evidence import NOT_ASKED_BACK, EvidenceRecall
 from backstory.services.evidence_quotes import EvidenceQuotes
 from backstory.testing.fakes import ORCHARD, START, HashEmbedder, failing_backend
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 EARLIER = SessionId("ses-earlier")
 SETTLED = "We decided that the courier webhook retries five times, then parks the parcel."
+RUNNING = MessageId("msg-running")
 ASKED = "what did we decide about retries of the courier webhook?"
 CHAT = (
     "Let us look at the invoices first.", "The tests are green again.", "Rename the helper, please.",
@@ -217,6 +221,79 @@ def test_a_frozen_quote_is_replayed_byte_for_byte_and_told_of(shop: Shop) -> Non
     assert shop.do(service.replay([message])) == {message: frozen}
     (block,) = shop.do(shop.inspection.recent_blocks(shop.model))
     assert "quoted instead" in (block.silent_because or "")
+
+
+def frozen_quote(shop: Shop) -> ContextBlocks:
+    """Freeze a quote of ``SETTLED`` beside a message of the running session; the service that did."""
+    said(shop, "And now the couriers.", SETTLED)
+    service = blocks(shop)
+    context = shop.do(service.for_prompt(ASKED, shop.model))
+    assert SETTLED in (context.text or "")
+    shop.do(service.freeze(context, notes=(), message=RUNNING, session=SessionId("ses-1")))
+    assert shop.do(service.withheld(SessionId("ses-1"))) == []
+    return service
+
+
+@pytest.mark.parametrize("way", ["forgotten", Sensitivity.PRIVATE, Sensitivity.LOCAL_ONLY])
+@pytest.mark.parametrize("is_source", [True, False])
+def test_a_quote_leaves_the_conversation_when_its_memory_is_withheld(
+    shop: Shop, way: str | Sensitivity, is_source: bool
+) -> None:
+    service = frozen_quote(shop)
+    messages = (MessageId("ses-earlier-1"),) if is_source else ()
+    shop.say("Retry the courier" if is_source else SETTLED.lower(), provenance=Provenance(messages=messages))
+    assert shop.do(service.withheld(SessionId("ses-1"))) == []
+    if isinstance(way, Sensitivity):
+        shop.do(shop.remember.update("#1", Revision(sensitivity=way), viewer=shop.person, author=Author.USER))
+    else:
+        shop.forget(1)
+    assert shop.do(service.replay([RUNNING])) == {}
+    assert shop.do(service.withheld(SessionId("ses-1"))) == [RUNNING]
+    assert why_empty(shop) == QUOTE_TAKEN_BACK
+
+
+def test_a_quote_leaves_the_conversation_when_its_message_was_taken_back(shop: Shop) -> None:
+    service = frozen_quote(shop)
+    shop.do(shop.backend.conversations.mark_removed(MessageId("ses-earlier-1"), at=START))
+    assert shop.do(service.withheld(SessionId("ses-1"))) == [RUNNING]
+    assert shop.do(service.withheld(SessionId("ses-1"))) == [RUNNING]  # told again: an answer may come too late
+
+
+def test_a_quote_leaves_the_conversation_when_its_session_is_no_longer_kept(shop: Shop) -> None:
+    service = frozen_quote(shop)
+    shop.do(shop.backend.conversations.prune(START + timedelta(hours=1), limit=100))
+    assert shop.do(service.replay([RUNNING])) == {}
+
+
+def test_a_quote_leaves_the_conversation_when_its_text_is_erased(shop: Shop) -> None:
+    service = frozen_quote(shop)
+    erasing = Erasing(shop.backend, shop.reference, shop.remember, clock=shop.clock, ids=shop.ids)
+    plan = shop.do(erasing.plan([], text="parks the parcel", viewer=shop.person))
+    shop.do(erasing.erase(plan, viewer=shop.person, author=Author.USER))
+    assert shop.do(service.withheld(SessionId("ses-1"))) == [RUNNING]
+    assert shop.do(service.replay([RUNNING])) == {}
+
+
+def test_a_text_with_something_erased_is_not_quoted_at_all(shop: Shop) -> None:
+    said(shop, f"{SETTLED} {ERASED}")
+    assert block_for(shop).text is None
+
+
+def test_a_block_whose_memory_was_erased_leaves_the_conversation(shop: Shop) -> None:
+    shop.say("The courier webhook retries five times")
+    service = blocks(shop)
+    context = shop.do(service.for_prompt(ASKED, shop.model))
+    shop.do(service.freeze(context, notes=(), message=RUNNING, session=SessionId("ses-1")))
+    erasing = Erasing(shop.backend, shop.reference, shop.remember, clock=shop.clock, ids=shop.ids)
+    plan = shop.do(erasing.plan([], text="courier webhook", viewer=shop.person))
+    shop.do(erasing.erase(plan, viewer=shop.person, author=Author.USER))
+    assert shop.do(service.withheld(SessionId("ses-1"))) == [RUNNING]
+
+
+def why_empty(shop: Shop) -> str | None:
+    (block,) = shop.do(shop.backend.conversations.blocks([RUNNING])).values()
+    assert block.text == ""
+    return block.silent_because
 
 
 class SlowEmbedder(HashEmbedder):

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from backstory.domain.digest import DigestUpdate
 from backstory.domain.history import Action, Author
 from backstory.domain.ids import SessionId
-from backstory.domain.interchange import ForeignRecord, Keepsake
-from backstory.domain.memory import Deleted, Memory, Revision, Sensitivity, Superseded, Visibility
+from backstory.domain.interchange import UNVOUCHED, ForeignRecord, Keepsake
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Deleted, Memory, Sensitivity, Superseded, Visibility
 from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.ports.formats import Exported
 from backstory.services.exporting import PAGE, Exporting, ExportPolicy
@@ -126,6 +128,23 @@ def test_sessions_go_back_with_their_keepsakes(shop: Shop) -> None:
     )
     assert told.digest is not None
     assert [piece.text for piece in told.digest.pieces] == ["Whoever is up"]
+
+
+def test_a_digest_that_nobody_vouched_for_goes_back_where_it_came_from_and_nowhere_else(shop: Shop) -> None:
+    farm(shop)
+    digest = shop.do(shop.backend.digests.digest(NIGHT))
+    assert digest is not None
+    shop.do(shop.backend.digests.apply(DigestUpdate(state=replace(digest.state, problem=UNVOUCHED))))
+    own = stores(shop, whole_stores=True)[""]
+    assert [told.digest is not None for told in own.sessions] == [True]
+    exporting = Exporting(shop.backend, clock=shop.clock)
+    everywhere = replace(shop.person, all_projects=True)
+    [other] = shop.do(exporting.stores("memory-tree", everywhere, ExportPolicy(), run=shop.do))
+    assert [(told.session.id, told.digest) for told in other.sessions] == [(NIGHT, None)]
+    assert other.kept_back == [f"the digest of session {NIGHT}: it came from a file that nobody vouched for"]
+    shop.do(shop.backend.digests.apply(DigestUpdate(state=replace(digest.state, problem=None, revision=2))))
+    [other] = shop.do(exporting.stores("memory-tree", everywhere, ExportPolicy(), run=shop.do))
+    assert [told.digest is not None for told in other.sessions] == [True]
 
 
 def test_everything_that_left_comes_in_again_with_its_history(shop: Shop, other: Shop) -> None:

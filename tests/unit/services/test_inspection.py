@@ -11,17 +11,8 @@ from backstory.domain.conversation import FrozenBlock, Message, Role, Session, S
 from backstory.domain.doubt import Doubt
 from backstory.domain.history import Action, Author, Edit
 from backstory.domain.ids import MessageId, SessionId
-from backstory.domain.memory import (
-    Conflicted,
-    Expired,
-    Kind,
-    Revision,
-    Sensitivity,
-    Source,
-    Superseded,
-    Tier,
-    Visibility,
-)
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Conflicted, Expired, Kind, Sensitivity, Source, Superseded, Tier, Visibility
 from backstory.domain.provenance import Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.errors import OutOfScope

@@ -173,7 +173,7 @@ def test_a_project_cannot_be_merged_into_itself(office: Office) -> None:
 def test_a_project_is_found_by_id_folder_or_a_name_of_its_own(office: Office) -> None:
     for ref in (FERRY, FERRY.lower(), "/ferry", "/fork", "git:/fork/.git", "ferry"):
         assert drive(office.projects.find(ref)).id == FERRY
-    with pytest.raises(NotFound, match="projects list"):
+    with pytest.raises(NotFound, match="there is no project"):
         drive(office.projects.find("nobody"))
     before, after = drive(office.projects.rename("quay", "ferry"))
     assert (before.name, after.name) == ("quay", "ferry")

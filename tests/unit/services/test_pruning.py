@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backstory.domain.history import Action, Author, Change, Edit
-from backstory.domain.memory import Deleted, Revision, Sensitivity, Source, Visibility
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Deleted, Sensitivity, Source, Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.pruning import PruningPolicy
 from backstory.domain.scope import Viewer

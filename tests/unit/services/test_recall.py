@@ -219,7 +219,7 @@ def test_a_cancelled_recall_does_not_wait_for_its_search(shop: Shop) -> None:
         asked = asyncio.ensure_future(recall.recall(Query(text="invoice port", viewer=shop.model)))
         await asyncio.sleep(0.02)
         asked.cancel()
-        await asyncio.wait([asked], timeout=5)
+        await asyncio.wait([asked], timeout=60)
         hangs.set()
         return asked.cancelled()
 

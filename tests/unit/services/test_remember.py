@@ -11,18 +11,8 @@ import pytest
 from backstory.domain.admission import TextLimits
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import SessionId
-from backstory.domain.memory import (
-    Active,
-    Deleted,
-    Memory,
-    Revision,
-    Sensitivity,
-    Superseded,
-    Tier,
-    Visibility,
-    status_name,
-    supersede,
-)
+from backstory.domain.lifecycle import Revision, supersede
+from backstory.domain.memory import Active, Deleted, Memory, Sensitivity, Superseded, Tier, Visibility, status_name
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
@@ -54,6 +44,26 @@ def test_a_statement_gets_its_place_dates_and_number(shop: Shop) -> None:
     assert (done.memory.visibility, done.memory.project) == (Visibility.PROJECT, shop.person.project)
     assert (done.memory.times.learned, done.memory.provenance.session) == (START, shop.person.session)
     assert (done.change.action, done.change.author) == (Action.ADD, Author.USER)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The flag is `useLive`.", "The flag is `uselive`."),
+        ("Setup is told in README.", "Setup is told in readme."),
+        ("The variable is PATH.", "The variable is path."),
+    ],
+)
+def test_statements_that_differ_in_the_case_of_a_name_are_two(shop: Shop, one: str, other: str) -> None:
+    shop.say(one)
+    assert shop.say(other).fresh
+    assert not shop.say(f" {other}").fresh
+    assert [shop.stored(1).content, shop.stored(2).content] == [one, other]
+
+
+def test_a_name_whose_case_was_wrong_is_put_right(shop: Shop) -> None:
+    shop.say("The flag is `uselive`.")
+    assert update(shop, 1, content="The flag is `useLive`.").content == "The flag is `useLive`."
 
 
 def test_outside_every_project_a_statement_is_global(shop: Shop) -> None:

@@ -13,7 +13,8 @@ import pytest
 from backstory.codecs.jsonl import encode_lines
 from backstory.domain.history import Action, Author
 from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Active, Conflicted, Deleted, Revision, Sensitivity
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Active, Conflicted, Deleted, Sensitivity
 from backstory.domain.provenance import Origin, Provenance, lowest
 from backstory.errors import InputError, NotFound, OutOfScope
 from backstory.ports.backend import Backend

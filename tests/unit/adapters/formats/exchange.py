@@ -55,14 +55,14 @@ class Exchange:
         read = reader(self.format).read
         return [record for store in self.found(place) for record in read(store, limits=limits or ReadLimits())]
 
-    def bring_in(self, place: Path) -> ImportReport:
-        """Import what is at a place."""
+    def bring_in(self, place: Path, *, trusted: bool = False) -> ImportReport:
+        """Import what is at a place; ``trusted`` as a person who vouches for it."""
         identity = ProjectIdentity(self.backend.projects, FolderEvidence(), clock=self.clock, ids=self._ids)
         importing = Importing(self.backend, identity, clock=self.clock, ids=self._ids, max_chars=4000)
         whole = ImportReport()
         for store in self.found(place):
             records = reader(self.format).read(store, limits=ReadLimits())
-            whole.add(drive(importing.bring_in(records, PERSON, ImportPolicy(), label=store.label)))
+            whole.add(drive(importing.bring_in(records, PERSON, ImportPolicy(trusted=trusted), label=store.label)))
         return whole
 
     def take_out(self, target: Path) -> list[Written]:

@@ -255,7 +255,7 @@ def test_the_samples_go_out_byte_for_byte(tmp_path: Path) -> None:
 
 
 def test_the_tools_answer_about_the_samples(exchange: Exchange) -> None:
-    exchange.bring_in(sample("observational"))
+    exchange.bring_in(sample("observational"), trusted=True)
     told = answer(exchange, OM_OBSERVATIONS, "ses_5a2d3bacf004LmNoPqRsTuVwXy")
     assert told == sample("observational/om_observations.dump.sample.txt").read_text(encoding="utf-8").rstrip("\n")
     status = json.loads(answer(exchange, OM_STATUS, "ses_5a2d3bacf001QwErTyUiOpAsDf"))

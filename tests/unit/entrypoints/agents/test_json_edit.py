@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.entrypoints.agents.json_edit import Unfit, append, put, take, value_of
+from backstory.entrypoints.agents.json_edit import append, put, take, value_of
+from backstory.entrypoints.agents.json_tree import Unfit
 
 OURS = {"command": "/opt/py thon/bin/python", "args": ["-m", "backstory", "mcp"], "env": {"K": 'ü"\\'}}
 PATH = ("mcpServers", "backstory")

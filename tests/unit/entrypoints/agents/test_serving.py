@@ -29,7 +29,7 @@ class Answering(BaseHTTPRequestHandler):
         given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.asked.append((self.path, self.headers["Authorization"], given))
         if not self.hold.is_set():
-            self.hold.wait(5)
+            self.hold.wait(60)
         self.send_response(self.status)
         self.end_headers()
         self.wfile.write(self.body)

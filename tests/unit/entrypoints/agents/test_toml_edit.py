@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from backstory.entrypoints.agents.json_edit import Unfit
+from backstory.entrypoints.agents.json_tree import Unfit
 from backstory.entrypoints.agents.toml_edit import put, take, value_of
 
 OURS = {"command": "/opt/py thon/python", "args": ["-m", "backstory", "mcp"], "env": {"BACKSTORY_HOME": 'C:\\ü"\x7f'}}

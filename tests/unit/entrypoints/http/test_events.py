@@ -56,7 +56,7 @@ def listen(
         changes = Changes()
         async with aclosing(changes.stream(desk(app), after=after)) as stream:
             assert (await anext(stream)).startswith(b": connected")
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 await told(changes, stream)
 
     anyio.run(run)
@@ -217,7 +217,7 @@ def test_a_listener_that_takes_nothing_is_let_go(app: App, monkeypatch: pytest.M
         async def receive() -> Any:
             await anyio.sleep_forever()
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await answer({"type": "http", "method": "GET"}, receive, send)
         assert changes._listeners == 0
 

@@ -15,7 +15,8 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from backstory.bootstrap import App
 from backstory.domain.history import Author
-from backstory.domain.memory import Revision, Sensitivity
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Sensitivity
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience
 from backstory.domain.selection import Selection

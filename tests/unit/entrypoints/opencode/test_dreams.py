@@ -18,7 +18,7 @@ from backstory.domain.ids import ProjectId, SessionId
 from backstory.entrypoints.opencode.dreams import DreamHooks
 from backstory.entrypoints.places import Place
 from backstory.errors import StoreBusy
-from backstory.services.dreaming import Dreamt, Outcome
+from backstory.services.dreaming_outcome import Dreamt, Outcome
 from backstory.testing.fakes import FakeClock
 
 pytestmark = pytest.mark.anyio
