@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 THREAD_SWITCH_S = 0.0005
-DRAIN_WITHIN_S = 20.0  # after the end of input: for a start or a store so slow that prompts are still waiting to be kept
+DRAIN_WITHIN_S = 20.0  # after the end of input: a start or a store may be so slow that prompts are still to be kept
 GIVE_WAY_WITHIN_S = 2.0  # how long an event waits for requests, so that none of them can hold up all events
 
 
