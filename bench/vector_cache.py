@@ -15,7 +15,10 @@ _BATCH = 64
 
 
 class CachedEmbedder:
-    """The vectors of another embedder, kept by model and digest of the text. Vectors of words are left out."""
+    """The vectors of another embedder, kept by model and digest of the text: all that evidence goes by.
+
+    Left out is what only memories are ranked with: vectors of words, and those that queries are asked with.
+    """
 
     def __init__(self, embedder: Embedder, folder: Path = CACHE) -> None:
         folder.mkdir(parents=True, exist_ok=True)

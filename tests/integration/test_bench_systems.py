@@ -103,7 +103,7 @@ class CountingEmbedder(HashEmbedder):
 
     async def read(self, texts: Sequence[str]) -> list[Passage | None]:
         self.texts += len(texts)
-        return await super().read(texts)
+        return [passage and replace(passage, query=passage.vector) for passage in await super().read(texts)]
 
 
 def test_what_a_model_made_of_a_text_is_kept_for_the_next_run(tmp_path: Path) -> None:
@@ -121,6 +121,15 @@ def test_what_a_model_made_of_a_text_is_kept_for_the_next_run(tmp_path: Path) ->
     other = CountingEmbedder(name="another")
     anyio.run(read, other)
     assert other.texts == 4
+
+
+def test_a_text_that_comes_alone_keeps_what_it_is_looked_for_with(tmp_path: Path) -> None:
+    kept = KeptPassages(CountingEmbedder(), tmp_path)
+    for _ in range(2):
+        [passage] = anyio.run(kept.read, ["The mast is new."])
+        assert passage is not None
+        assert passage.query == passage.vector
+    anyio.run(kept.close)
 
 
 def test_the_cosine_alone_ranks_by_the_same_vectors() -> None:

@@ -6,8 +6,10 @@ import itertools
 import json
 import math
 import signal
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -197,6 +199,35 @@ def test_an_unanswered_question_to_the_host_does_not_hold_up_its_end(start: Star
         return bridge.end_s()
 
     in_time(attempt, 1.0)
+
+
+def test_a_wish_that_a_busy_store_did_not_take_is_still_tried_when_the_host_has_gone(start: Start, home: Path) -> None:
+    bridge = start()
+    bridge.prompt("What is there?", message="msg_1")
+    with closing(sqlite3.connect(home / "backstory.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        bridge.begin("chat.message", session="ses_1", message="msg_2", text="Remember: the pier is closed in May.")
+        assert bridge.process.stdin is not None
+        bridge.process.stdin.close()
+        assert wait_for(lambda: "capture_failed" in bridge.stderr())
+    assert bridge.close() == 0
+    assert kept_rows(home, "SELECT content FROM memories") == [("the pier is closed in May.",)]
+
+
+def test_a_store_that_never_lets_go_does_not_keep_it_alive(start: Start) -> None:
+    stuck = (
+        "import threading, backstory.entrypoints.opencode.server as server\n"
+        "from backstory.bootstrap import App\n"
+        "from backstory.entrypoints.cli.bridge import bridge\n"
+        "async def close(self):\n"
+        "    threading.Event().wait()\n"
+        "App.close = close\n"
+        "server.DRAIN_WITHIN_S = server.CLOSE_WITHIN_S = 0.2\n"
+        "bridge([])\n"
+    )
+    bridge = start(command=(sys.executable, "-c", stuck))
+    assert bridge.ask("hello", protocol=1)["protocol"] == 1
+    assert bridge.close() == 1
 
 
 def test_a_signal_to_end_ends_it_and_ctrl_c_is_left_to_the_host(start: Start) -> None:

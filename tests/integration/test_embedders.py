@@ -211,11 +211,13 @@ def test_retry_after_is_waited_for_when_it_fits(server: ScriptedServer, embedder
     assert time.monotonic() - started > 0.9
 
 
-def test_retry_after_beyond_the_timeout_fails_at_once(server: ScriptedServer, embedder: Embedder) -> None:
+@pytest.mark.parametrize("kind", ["ollama", "openai"])
+def test_retry_after_beyond_the_timeout_fails_at_once(server: ScriptedServer, kind: str) -> None:
     server.script.append(Answer(status=429, headers={"retry-after": "3600"}))
     started = time.monotonic()
-    assert "answered 429" in failure(embedder, ModelUnavailable)
+    assert "answered 429" in failure(make(kind, server.url, timeout_seconds=90), ModelUnavailable)
     assert time.monotonic() - started < 30
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("nonsense", ["soon", "-5", "1e9", "Thu, 99 Foo 2020", ""])

@@ -373,13 +373,16 @@ def test_nothing_slow_is_imported_for_a_prompt(agent: Agent) -> None:
 def test_how_long_a_prompt_takes(agent: Agent, record_property: Any) -> None:
     agent.backstory("remember", "The cider press is cleaned on Fridays")
     payload = json.dumps({"session": "s", "prompt": "When is the cider press cleaned?"}).encode()
-    took = []
+    took, computed = [], []
     for _ in range(5):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), os.times()
         agent.run("prompt", given=payload, env={"BACKSTORY_NO_BACKGROUND": ""})
+        after = os.times()
         took.append(time.perf_counter() - began)
+        computed.append(after.children_user + after.children_system - before.children_user - before.children_system)
     record_property("median_s", round(sorted(took)[2], 3))
-    assert min(took) < 6  # 0.2 s on a machine that does nothing else
+    record_property("median_cpu_s", round(sorted(computed)[2], 3))
+    assert min(computed) < 1  # 0.2 s on a machine that does nothing else; a wait is bounded by the deadline
 
 
 def self_made(agent: Agent) -> list[Path]:

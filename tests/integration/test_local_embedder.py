@@ -130,6 +130,22 @@ def test_the_local_model_serves_many_tasks_and_threads_at_once(local: MiniLmEmbe
 
 
 @pytest.mark.model
+def test_a_query_is_nearer_to_its_paraphrase_than_to_what_is_near_to_everything(local: MiniLmEmbedder) -> None:
+    question, answer, vague = "how do we store user credentials?", "passwords are hashed with argon2", "the user tests"
+    [alone] = drive(local.read([question]))
+    assert alone is not None
+    assert alone.query is not None
+    assert cosine(alone.query, alone.query) == pytest.approx(1.0, abs=1e-5)
+    assert alone.vector == embed(local, [question])[0], "what is kept of a text is its own vector"
+    near, far = embed(local, [answer, vague])
+    before, after = (cosine(vector, near) - cosine(vector, far) for vector in (alone.vector, alone.query))
+    assert after > before
+    among = drive(local.read([question, answer]))[0]
+    assert among is not None
+    assert cosine(among.vector, alone.vector) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.model
 def test_a_closed_local_embedder_loads_again(tmp_path: Path) -> None:
     embedder = MiniLmEmbedder(tmp_path)
     before = embed(embedder, ["again"])

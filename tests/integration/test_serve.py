@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ import uvicorn
 from backstory.entrypoints.http import connection
 from backstory.entrypoints.http.announcement import running_server
 from backstory.entrypoints.http.guard import Application, Receive, Scope, Send
+from backstory.entrypoints.http.handshakes import MOST_WAITING
 from backstory.entrypoints.http.process import MAX_CONNECTIONS
 
 COMMAND = (sys.executable, "-m", "backstory")
@@ -69,7 +72,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(base: Path, *options: str) -> Iterator[Serving]:
+def serving(base: Path, *options: str, **settings: object) -> Iterator[Serving]:
     home, folder = base / "home", base / "project"
     folder.mkdir(exist_ok=True)
     with (base / "stderr").open("wb") as errors:
@@ -77,7 +80,7 @@ def serving(base: Path, *options: str) -> Iterator[Serving]:
             [*COMMAND, "serve", "--json", *options],
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=environment(home),
+            env=environment(home) | {f"BACKSTORY_{name.upper()}": str(value) for name, value in settings.items()},
             cwd=base,
         )
     try:
@@ -219,6 +222,29 @@ def test_who_has_the_token_gets_through_while_somebody_without_it_takes_every_co
                     response = kept.getresponse()
                     assert (response.status, bool(response.read())) == (200, True)
     assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_with_a_certificate_those_who_only_knock_take_no_more_than_the_doorway(tmp_path: Path) -> None:
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+    named = "-addext subjectAltName=DNS:localhost"
+    words = f"{made} {named} -keyout {key} -out {chain}".split()
+    subprocess.run(["openssl", *words], check=True, capture_output=True)
+    with (
+        serving(tmp_path, "--port", "0", serve_certificate=chain, serve_certificate_key=key) as server,
+        contextlib.ExitStack() as held,
+    ):
+        address = ("127.0.0.1", int(server.told["url"].rpartition(":")[2]))
+        knocking = [held.enter_context(socket.create_connection(address)) for _ in range(MOST_WAITING + 20)]
+        context = ssl.create_default_context(cafile=chain)
+        known = held.enter_context(contextlib.closing(HTTPSConnection("localhost", address[1], context=context)))
+        for _ in range(2):
+            known.request("GET", "/v1/tools", headers={"Authorization": f"Bearer {server.token}"})
+            response = known.getresponse()
+            assert (response.status, bool(response.read())) == (200, True)
+        knocking[0].settimeout(WITHIN_S)
+        assert knocking[0].recv(1) == b""
 
 
 def test_what_cannot_be_served_safely_is_refused_before_anything_is_opened(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _refuse_zip(place: str, named: str) -> None:
     within = zips_within(path)
     told = f"; it holds other zips, which are not read: {within[0][:100]!r}" if within else ""
     raise InputError(
-        f"the zip {named!r} holds no conversations.json or memories.json of ChatGPT or Claude{told}",
+        f"the zip {named!r} holds no conversations.json or memories.json of ChatGPT or Claude that can be read{told}",
         field="place",
         hint="unpack it, and name what is to be imported",
     )

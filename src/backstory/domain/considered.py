@@ -12,7 +12,7 @@ from backstory.domain.ids import MemoryId, SessionId
 from backstory.domain.memory import Memory, Sensitivity, Visibility
 from backstory.domain.provenance import is_injectable
 from backstory.domain.ranking import Score
-from backstory.domain.relevance import Sure, Threshold, confidence, passes
+from backstory.domain.relevance import Sure, Threshold, passes, sureness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +46,6 @@ def weigh_up(
         because = sureness(score, threshold) if is_shown else barred[memory.id] or _kept_back(score, threshold, best)
         weighed.append(Considered(memory=memory, score=score, shown=is_shown, because=because))
     return weighed
-
-
-def sureness(score: Score, threshold: Threshold) -> str:
-    """How sure the gate is of a score, and how sure it has to be."""
-    match threshold:
-        case Sure():
-            needed = threshold.by_words if score.similarity is None else threshold.with_meaning
-            return f"{confidence(score):.0%} sure, needed {needed:.0%}"
-        case _:
-            return f"score {score.total:.2f}"
 
 
 def _kept_back(score: Score, threshold: Threshold, best: float) -> str:

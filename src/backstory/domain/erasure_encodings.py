@@ -90,10 +90,14 @@ def _percent(data: bytes, kept: frozenset[int]) -> bytes:
 def _joined(words: Iterable[str]) -> str:
     """Words with blanks between them. One that may begin like a blank takes what comes first, and keeps it."""
     first, *others = words
-    return first + "".join(
-        f"(?>{_PERCENT_BLANK}+?{word})" if word.startswith((r"(?:\+", "(?:%")) else f"{_PERCENT_BLANK}++{word}"
-        for word in others
-    )
+    joined = first
+    for place, word in enumerate(others, start=1):
+        if word.startswith((r"(?:\+", "(?:%")):  # a lone percent sign is also the beginning of every other blank
+            behind = f"(?={_PERCENT_BLANK})" if place < len(others) else ""
+            joined += f"(?>{_PERCENT_BLANK}+?{word}{behind})"
+        else:
+            joined += f"{_PERCENT_BLANK}++{word}"
+    return joined
 
 
 def _percent_word(word: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backstory.domain.conversation import Role
@@ -77,16 +77,21 @@ def is_quotable(passage: EvidencePassage) -> bool:
     return passage.kind == "text" and passage.role in (Role.USER, Role.ASSISTANT) and not passage.by_sub_agent
 
 
-def repeats(passage: EvidencePassage, memory: Memory) -> bool:
-    """Whether a passage is where a memory comes from, or says it in the same words.
+def repeats(message: MessageId, text: str, memories: Iterable[Memory]) -> bool:
+    """Whether a message is where one of the memories comes from, or its text says one in the same words.
 
     A file may claim any message as the source of what it brings, and that a single letter is private: of a memory from
     elsewhere only a statement of ``_TELLING`` words or more counts.
     """
-    is_said = normalise(memory.content) in normalise(passage.text)
+    said = normalise(text)
+    return any(_repeats(message, said, memory) for memory in memories)
+
+
+def _repeats(message: MessageId, said: str, memory: Memory) -> bool:
+    is_said = normalise(memory.content) in said
     if memory.origin in (Origin.IMPORTED, Origin.PEER):
         return is_said and sum(term.weight == 1.0 for term in analyse_query(memory.content)) >= _TELLING
-    return is_said or passage.message in memory.provenance.messages
+    return is_said or message in memory.provenance.messages
 
 
 def told_quotes(items: Sequence[OfferedPassage]) -> str:

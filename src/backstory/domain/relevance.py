@@ -74,12 +74,14 @@ MOST_WORDS = 40  # longer prompts were too rare to learn from
 MIN_NEARNESS = 0.46  # of similarity and answered together, unless half of the query's rare words are there
 MIN_SIMILARITY = 0.25  # the same where a model gives no vectors of words
 HALF = 0.5
+FAR_OFF = "far off, neither near in meaning nor with half of the words"
+ASKS_NOTHING = "the prompt has no word that asks for anything"
 MIN_COVERAGE = 0.15  # below it, a few words of a long prompt are here by chance
 
-# Fitted by ``python -m bench fit-gate`` on 668 labelled prompts of coding sessions (541 and 127), and rounded. The
-# figures of these models on projects they were not fitted on stand in bench/RESULTS.md; the limits and floors
-# below were picked on the same prompts. The first is for a model that
-# gives vectors of words, the second for one that does not.
+# Fitted by ``python -m bench fit-gate`` on 662 labelled prompts of coding sessions (535 and 127), and rounded. The
+# figures of these models on projects they were not fitted on stand in bench/RESULTS.md; the limits and floors below
+# were picked on the same prompts. The first is for a model that gives vectors of words, the second for one that gives
+# none.
 _WORD_BY_WORD = _Evidence(
     start=-3.0, similarity=5.6, answered=10.1, covered=3.1, brevity=2.6, excess=-3.2, question=1.9
 )
@@ -98,7 +100,7 @@ UNASKED: dict[Relevance, Threshold] = {
     Relevance.KEEN: Sure(with_meaning=0.62, by_words=0.18),
 }
 # Asked for by name, weaker matches are worth showing, and one word in common is reason enough.
-REQUESTED: Threshold = Fair(similarity=0.2, coverage=0.1)
+REQUESTED: Threshold = Fair(similarity=0.21, coverage=0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,11 +160,25 @@ def confidence(score: Score) -> float:
     return 1.0 / (1.0 + math.exp(-odds))
 
 
+def sureness(score: Score, threshold: Threshold) -> str:
+    """How sure the gate is of a score and how sure it has to be; or why it does not go by that."""
+    match threshold:
+        case Fair():
+            return f"score {score.total:.2f}"
+        case Sure() if score.asked == 0.0:
+            return ASKS_NOTHING
+        case Sure():
+            sure, needed = confidence(score), _limit(score, threshold)
+            return FAR_OFF if sure >= needed and _is_far(score) else f"{sure:.0%} sure, needed {needed:.0%}"
+        case _:
+            assert_never(threshold)
+
+
 def _is_far(score: Score) -> bool:
     """Whether a memory is further off than anything the models have learned from; they would be guessing.
 
     Labelled stores hold dozens of memories, so that the best one is always somewhat near; in a store of five it may
-    not be. A floor of 0.5 costs 1.5 % of the answered prompts there.
+    not be. The floor costs 1 % of the answered prompts there.
     """
     if score.similarity is None:
         return False  # ``confidence`` has a floor of its own for words alone
@@ -194,9 +210,10 @@ def _too_weak(best: Score, threshold: Threshold) -> str:
     found = words if best.similarity is None else f"meaning {best.similarity:.2f}, {words}"
     match threshold:
         case Sure() if best.asked == 0.0:
-            return "the prompt has no word that asks for anything"
+            return ASKS_NOTHING
         case Sure():
-            odds = f"{confidence(best):.0%} sure (needed {_limit(best, threshold):.0%})"
+            sure, least = confidence(best), _limit(best, threshold)
+            odds = FAR_OFF if sure >= least else f"{sure:.0%} sure (needed {least:.0%})"
             return f"the best match is too weak: {found}; {odds}"
         case Fair():
             needed = f"needed {threshold.coverage:.0%} of the words"

@@ -33,16 +33,22 @@ def wording_of(text: str) -> Wording:
     typed: dict[str, str] = {}
     parts: dict[str, frozenset[str]] = {}
     for word in dict.fromkeys(text[:_READ_CHARS].split()):
-        tokens = analyse(word)
-        if not tokens:
-            continue
-        whole, *rest = tokens
         bare = word.strip(_AROUND)
-        if rest and len(whole) != len(bare):
-            continue  # several words without a blank between them: its tokens stand for themselves
-        typed.setdefault(whole, bare)
-        parts.setdefault(whole, frozenset(rest) - {whole})
+        tokens = analyse(word)
+        for whole in (names := _whole(bare, tokens)):
+            typed.setdefault(whole, bare)
+            parts.setdefault(whole, frozenset(tokens) - names)
     return Wording(typed=typed, parts=parts)
+
+
+def _whole(bare: str, tokens: Sequence[str]) -> frozenset[str]:
+    """The tokens that stand for all of a word: as it is written, and its letters joined (``usel`` for ``useLive``).
+
+    None where several words stand without a blank between them: their tokens are shown as they are.
+    """
+    joined = analyse("".join(filter(str.isalnum, bare)).lower())
+    as_written = tokens[:1] if len(tokens) == 1 or (tokens and len(tokens[0]) == len(bare)) else ()
+    return frozenset(as_written) | (frozenset(joined) & frozenset(tokens) if len(joined) == 1 else frozenset())
 
 
 AS_TOKENS = Wording()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from backstory.domain.interchange import imported_from
 from backstory.domain.memory import Conflicted, Deleted, Memory, Superseded, Tier, status_name
+from backstory.domain.ranking import EVEN_EVIDENCE
 from backstory.entrypoints.local_time import shown_day, shown_time
 from backstory.entrypoints.render import Line, head_of, shortened, state_word
 
@@ -132,7 +133,8 @@ def appraisal_lines(appraisal: Appraisal) -> Iterator[Line]:
     yield f"  score {appraisal.score.total:.2f}, {place} that came near; {appraisal.told}", "plain"
     for part in appraisal.parts:
         yield f"  {part.value:+7.2f}  {part.name}" + (f": {part.detail}" if part.detail else ""), "plain"
-    yield f"  {sum(part.value for part in appraisal.parts):7.2f}  in all, where 11 is a score of 0.50", "faint"
+    whole = sum(part.value for part in appraisal.parts)
+    yield f"  {whole:7.2f}  in all, where {EVEN_EVIDENCE:g} is a score of 0.50", "faint"
 
 
 def added(parts: tuple[tuple[str, float], ...]) -> str:

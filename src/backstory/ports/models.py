@@ -36,7 +36,8 @@ class WordVectors:
 class Passage:
     """A text as a model read it: its vector, and its words' vectors where the model gives them.
 
-    ``query`` is the vector to look for memories with, of length 1, where that is another than the text's own.
+    ``query`` is the vector to look for memories with, of length 1, where that is another than the text's own; only a
+    text that is read alone need have it.
     """
 
     vector: Vector

@@ -113,7 +113,7 @@ class CandidateSearch:
             return
         asked, second = found.asked, found.asked_second
         try:
-            vector = asked.passage.query or asked.passage.vector
+            vector = asked.passage.vector if asked.passage.query is None else asked.passage.query
             found.similarity, found.beyond = await self._nearest(vector, asked.model, selection, found)
         except ModelError as error:
             found.skipped.append(Skipped(part="meaning", reason=str(error)))

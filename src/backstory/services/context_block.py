@@ -119,12 +119,17 @@ class ContextBlocks:
             return Context(text=None, silent_because=f"recall failed: {error}")
 
     async def frozen(self, message: MessageId) -> FrozenBlock | None:
-        """What was frozen for a message earlier; None if nothing was, or the store does not answer."""
+        """What was frozen for a message earlier, empty where it quotes what was taken back since; None if nothing was
+        frozen, or the store does not answer."""
         try:
-            return (await self._backend.conversations.blocks([message])).get(message)
+            known = (await self._backend.conversations.blocks([message])).get(message)
         except BackstoryError as error:
             log.warning("event=frozen_skipped message=%s reason=%s", message, error)
             return None
+        if known is None:
+            return None
+        replayed = await self.replay([message])
+        return known if known.text == replayed.get(message, "") else replace(known, text="", shown=())
 
     async def freeze(
         self, context: Context, *, notes: Sequence[str], message: MessageId, session: SessionId
@@ -182,9 +187,13 @@ class ContextBlocks:
 
     async def _without_quotes_taken_back(self, blocks: Iterable[FrozenBlock]) -> set[MessageId]:
         """Empty the blocks that quote what no model is to be shown any more; their messages."""
-        if self._quotes is None:
+        told = [block for block in blocks if block.text and block.silent_because]  # only they may quote anything
+        if not told:
             return set()
-        taken_back = await self._quotes.taken_back([block for block in blocks if block.text])
+        from backstory.services.quotes_taken_back import QuotesTakenBack
+
+        quotes = QuotesTakenBack(self._backend.memories, self._backend.conversations, clock=self._clock)
+        taken_back = await quotes.among(told)
         for block in taken_back:
             await self._backend.conversations.withdraw_block(block.message, because=QUOTE_TAKEN_BACK)
         return {block.message for block in taken_back}

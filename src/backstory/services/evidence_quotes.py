@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backstory.domain.context_block import said_block
-from backstory.domain.conversation import FrozenBlock, Message
 from backstory.domain.erasure import ERASED
-from backstory.domain.evidence_offer import OfferedPassage, quoted_messages, repeats, told_quotes
-from backstory.domain.evidence_passages import EvidencePassage, PassageNumber
+from backstory.domain.evidence_offer import OfferedPassage, told_quotes
+from backstory.domain.evidence_passages import EvidencePassage
 from backstory.domain.grounding import ground
 from backstory.domain.interchange import is_imported
 from backstory.domain.provenance import is_injectable
@@ -23,10 +22,8 @@ from backstory.ports.store import MemoryStore
 from backstory.ports.system import Clock, TokenCounter
 from backstory.services.corrections import Corrections
 from backstory.services.evidence import EvidenceRecall
-from backstory.services.withheld import withheld_memories
+from backstory.services.quotes_taken_back import QuotesTakenBack
 
-_MOST_WITHHELD = 1000
-"""Of each kind that a quote is held against; where there are more, nothing is quoted."""
 _BACKGROUND = 100
 """Messages up to a passage's that are read for what it repeats: up to 50 ms where tools answered at length."""
 
@@ -54,8 +51,7 @@ class EvidenceQuotes:
     ) -> None:
         self._evidence = evidence
         self._archive = archive
-        self._memories = memories
-        self._clock = clock
+        self._taken_back = QuotesTakenBack(memories, archive, clock=clock)
         self._tokens = tokens
         self._budget_tokens = budget_tokens
         self._corrections = evidence.corrections or Corrections(memories, None, clock=clock)
@@ -83,29 +79,6 @@ class EvidenceQuotes:
         shown = [item for item in valid if item.passage in block.quoted]
         return Quoted(text=block.text, told=told_quotes(shown))
 
-    async def taken_back(self, blocks: Sequence[FrozenBlock]) -> list[FrozenBlock]:
-        """Those of the blocks that quote what no model is to be shown any more: its message was taken back, removed or
-        erased since, or a memory made of it was forgotten, or made private or local-only. Raises what the store raises.
-
-        Reads nothing where no block quotes anything.
-        """
-        return [block for block in blocks if block.text and await self._is_taken_back(block)]
-
-    async def _is_taken_back(self, block: FrozenBlock) -> bool:
-        quoted = quoted_messages(block.silent_because)
-        if not quoted:
-            return False
-        messages = await self._archive.find_messages(quoted)
-        if len(messages) < len(set(quoted)) or ERASED in block.text or any(item.removed_at for item in messages):
-            return True
-        for message in messages:
-            session = await self._archive.session(message.session)
-            viewer = Viewer(project=None if session is None else session.project, session=block.session)
-            withheld = await withheld_memories(self._memories, viewer, now=self._clock.now(), most=_MOST_WITHHELD)
-            if withheld is None or any(repeats(_whole(message), memory) for memory in withheld):
-                return True
-        return False
-
     async def _is_own(self, passage: EvidencePassage) -> bool:
         """Whether who said it said it of themselves. What a user pasted, or an assistant repeats of what a tool, a file
         or a page told, is outside text, whoever's message holds it; and so is all of a session that a file told."""
@@ -119,12 +92,11 @@ class EvidenceQuotes:
         return is_injectable(ground(passage.text, utterances(messages)).origin)
 
     async def _not_withheld(self, passages: Sequence[OfferedPassage], viewer: Viewer) -> list[OfferedPassage]:
-        """Those that neither are the source of a memory that no model is to be shown any more, nor repeat one."""
-        now = self._clock.now()
-        withheld = await withheld_memories(self._memories, viewer, now=now, most=_MOST_WITHHELD)
-        if withheld is None:
-            return []
-        return [item for item in passages if not any(repeats(item.passage, memory) for memory in withheld)]
+        """Those of messages that neither are the source of a memory that no model is to be shown any more, nor repeat
+        one."""
+        named = dict.fromkeys(item.passage.message for item in passages)
+        standing = await self._taken_back.standing(named, shown_in=viewer.session)
+        return [item for item in passages if item.passage.message in standing]
 
     async def _not_outdated(self, passages: Sequence[OfferedPassage], viewer: Viewer) -> list[OfferedPassage]:
         """Those that do not state what was corrected since, also where only a person may know of the correction. None
@@ -134,12 +106,3 @@ class EvidenceQuotes:
         if passages[0].passage.number in outdated:
             return []
         return [item for item in passages if item.passage.number not in outdated]
-
-
-def _whole(message: Message) -> EvidencePassage:
-    """All that a message says, of which nobody knows any more which passage was quoted."""
-    text = "\n".join(part.text for part in message.parts if part.kind == "text")
-    return EvidencePassage(
-        number=PassageNumber(0), message=message.id, session=message.session, role=message.role,
-        at=message.created_at, kind="text", text=text,
-    )  # fmt: skip

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backstory.domain.considered import Considered, sureness, weigh_up
+from backstory.domain.considered import Considered, weigh_up
 from backstory.domain.conversation import FrozenBlock, typed_text
 from backstory.domain.echo import strip_injected
 from backstory.domain.ids import MessageId
 from backstory.domain.memory import status_name
 from backstory.domain.ranking import Score
-from backstory.domain.relevance import UNASKED, Fair, Relevance
+from backstory.domain.relevance import UNASKED, Fair, Relevance, sureness
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.score_parts import Part
 from backstory.domain.selection import WITH_SUPERSEDED

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
-from backstory.domain.contradiction import flagged
+from backstory.domain.contradiction import flagged, stands_firm
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MessageId, ProjectId, SessionId
 from backstory.domain.memory import Memory, Source
@@ -38,8 +38,8 @@ class TakenBack:
         """Flag what was distilled from a session's messages that were all taken back, one change for each fact.
 
         Each is flagged once: one that a person keeps, or whose flag is undone, stays believed. What was confirmed since
-        has another source, and stays. Nothing more is read where nothing was taken back; else all current memories of
-        the project, 0.3 s for 10,000.
+        has another source, and stays; so does what is pinned, and what the user stands for. Nothing more is read where
+        nothing was taken back; else all current memories of the project, 0.3 s for 10,000.
         """
         removed = frozenset(await self._archive.removed_ids(session))
         if not removed:
@@ -79,7 +79,8 @@ class TakenBack:
 
 
 def _rests_on(memory: Memory, removed: Collection[MessageId]) -> bool:
-    """Whether a memory was distilled from these messages alone, and nobody said it again since."""
+    """Whether a memory was distilled from these messages alone, and nobody said it again or made it theirs since."""
     messages = memory.provenance.messages
-    is_alone = memory.source is Source.DREAMED and memory.times.confirmed == memory.times.learned
+    is_kept = memory.pinned or stands_firm(memory)
+    is_alone = memory.source is Source.DREAMED and memory.times.confirmed == memory.times.learned and not is_kept
     return is_alone and bool(messages) and all(message in removed for message in messages)

@@ -42,6 +42,18 @@ def test_a_text_in_other_signs_is_taken_out(written: str) -> None:
     assert asked_eraser_of(TEXT)(f"a={written}&b") == f"a={ERASED}&b"
 
 
+@pytest.mark.parametrize(
+    "text", ["50 % of users + 3 % of guests", "the  % sign\t% + %\n\nin %20 rows", "% of all users % %"]
+)
+def test_percent_signs_that_stand_alone_go_with_their_text(text: str) -> None:
+    for encode in (quote, quote_plus):
+        for written in (encode(text), encode(encode(text))):
+            kept = eraser_of([text])(f"a={written}&b")
+            assert kept.startswith(f"a={ERASED}")
+            assert "users" not in kept
+            assert "sign" not in kept
+
+
 @pytest.mark.parametrize("written", [*PERCENT[:4], *HEX[:4], quote(quote(TEXT, safe=""))])
 def test_a_text_in_other_signs_is_found_in_bytes(written: str) -> None:
     search = ByteSearch([TEXT])

@@ -108,8 +108,9 @@ def test_only_a_users_and_the_assistants_own_words_may_be_quoted(fields: dict[st
     assert is_quotable(passage(**fields)) is may
 
 
-def test_a_passage_repeats_the_memory_that_was_made_of_it_or_says_the_same() -> None:
-    other = sample_memory(content="We deploy on Fridays")
-    assert not repeats(passage(), other)
-    assert repeats(passage(), replace(other, provenance=Provenance(messages=(MessageId("msg-1"),))))
-    assert repeats(passage(text="ok: we  DEPLOY on fridays"), other)
+def test_a_message_repeats_a_memory_that_was_made_of_it_or_says_the_same() -> None:
+    name, other = MessageId("msg-1"), sample_memory(content="We deploy on Fridays")
+    assert not repeats(name, "The tests are green", [other])
+    assert repeats(name, "It is so", [other, replace(other, provenance=Provenance(messages=(name,)))])
+    assert repeats(name, "ok: we  DEPLOY on fridays", [other])
+    assert not repeats(name, "ok: we  DEPLOY on fridays", [])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from backstory.domain.ranking import Score
-from backstory.domain.relevance import REQUESTED, UNASKED, Fair, Relevance, confidence, judge, passes
+from backstory.domain.relevance import REQUESTED, UNASKED, Fair, Relevance, confidence, judge, passes, sureness
 
 BALANCED = UNASKED[Relevance.BALANCED]
 
@@ -45,6 +47,17 @@ def test_a_distant_meaning_is_not_said() -> None:
     assert verdict.silent_because is not None
     assert "meaning 0.05" in verdict.silent_because
     assert "needed" in verdict.silent_because
+
+
+def test_what_is_too_far_off_is_said_to_be_so_and_not_to_be_surer_than_needed() -> None:
+    far = replace(score(similarity=0.1, coverage=0.45, asked=8), answered=0.35, question=True)
+    assert confidence(far) > 0.9
+    assert not passes(far, BALANCED)
+    told = "far off, neither near in meaning nor with half of the words"
+    assert sureness(far, BALANCED) == told
+    assert str(judge([far], BALANCED).silent_because).endswith(f"45% of the query; {told}")
+    assert sureness(replace(far, answered=0.4), BALANCED).endswith("% sure, needed 75%")
+    assert sureness(replace(far, asked=0.0), BALANCED) == "the prompt has no word that asks for anything"
 
 
 def test_by_words_alone_several_rare_words_are_said_and_one_of_many_is_not() -> None:

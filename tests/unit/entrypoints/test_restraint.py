@@ -49,11 +49,13 @@ def enough(tool: Tool) -> Sent:
         ("limit", 5), ("maxRecords", 2), ("only", ["a"]), ("excludeTags", "x"), ("skip_existing", True),
         ("mode", "dry-run"), ("mode", "Preview"), ("sensitivity", "local-only"), ("visibility", "session"),
         ("private", True), ("ttl", 3600), ("expiresAt", "2027-01-01"), ("options", {"dryRun": True}),
-        ("options", {"deep": {"preview": "yes"}}), ("tier", "temporary"),
+        ("options", {"deep": {"preview": "yes"}}), ("tier", "temporary"), ("local_only", True), ("scope", "session"),
+        ("confirm", "0"), ("limit", 0), ("source", "preview"), ("expires", "tomorrow"),
+        ("filter", {"type": "fact"}),
     ],
 )  # fmt: skip
 def test_what_asks_for_less_is_seen(name: str, value: object) -> None:
-    assert asks_for_less(name, value)
+    assert asks_for_less(name, value, of_many=True)
 
 
 @pytest.mark.parametrize(
@@ -63,17 +65,43 @@ def test_what_asks_for_less_is_seen(name: str, value: object) -> None:
         ("confirm", None), ("limit", None), ("exclude", []), ("skip_existing", False), ("mode", "fast"),
         ("priority", 1), ("source", "chat"), ("importance", "high"), ("options", {"dryRun": False}), ("options", {}),
         ("unknown_field", 1), ("note", "a preview of what is to come"), ("_meta", {"progressToken": 1}),
-        ("_meta", {"limit": 1}),
+        ("_meta", {"limit": 1}), ("private", False), ("private", "0"), ("timeout", 30), ("ttl", 0), ("skip", 0),
+        ("expires", "never"), ("visibility", "Project"), ("sensitivity", "normal"), ("source", "session"),
+        ("environment", "local"), ("global", False), ("limit", False),
     ],
 )  # fmt: skip
 def test_what_asks_for_nothing_of_the_kind_is_harmless(name: str, value: object) -> None:
-    assert not asks_for_less(name, value)
+    assert not asks_for_less(name, value, of_many=True)
 
 
 def test_an_argument_without_a_bottom_is_looked_into_only_so_far() -> None:
     bottomless: Sent = {}
     bottomless["again"] = bottomless
-    assert not asks_for_less("options", bottomless)
+    assert not asks_for_less("options", bottomless, of_many=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("limit", 10), ("top_k", 5), ("maxTokens", 1000), ("count", 1), ("metadata", {"count": 3, "source": "session"})],
+)
+def test_an_amount_bounds_nothing_where_there_is_but_one_thing(name: str, value: object) -> None:
+    assert not asks_for_less(name, value, of_many=False)
+    box = Toolbox("default")
+    sent: Sent = {name: value}
+    answer = box.answer("memory_remember", content="Tides are read at noon.", **sent)
+    assert f"{name}.)" in answer.text
+    assert [memory.content for memory in stored(box)] == ["Tides are read at noon."]
+
+
+@pytest.mark.parametrize(("toolset", "tool"), WRITING, ids=lambda item: item if isinstance(item, str) else item.name)
+@pytest.mark.parametrize("sent", [{"private": True}, {"confirm": False}, {"mode": "preview"}, {"expiresAt": "2030"}])
+def test_a_call_that_is_refused_stores_nothing(toolset: Toolset, tool: Tool, sent: Sent) -> None:
+    box = Toolbox(toolset)
+    if next(iter(sent)) in tool.arguments.model_fields:
+        pytest.skip(f"{tool.name} has that argument")
+    before = stored(box)
+    answer = box.answer(tool.name, **{**enough(tool), **sent})
+    assert (answer.failed, stored(box)) == (True, before)
 
 
 @pytest.mark.parametrize("switch", ["dryRun", "preview", "_dry_run"])

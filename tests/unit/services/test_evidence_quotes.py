@@ -22,12 +22,16 @@ from backstory.services.context_block import Context, ContextBlocks
 from backstory.services.erasure import Erasing
 from backstory.services.evidence import NOT_ASKED_BACK, EvidenceRecall
 from backstory.services.evidence_quotes import EvidenceQuotes
+from backstory.services.prompt import Prompts
+from backstory.services.wishes import Prompt
 from backstory.testing.fakes import ORCHARD, START, HashEmbedder, failing_backend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from backstory.domain.memory import Memory
     from backstory.domain.scope import Viewer
+    from backstory.domain.selection import Selection
     from backstory.ports.models import Vector
     from tests.unit.services.conftest import Shop
 
@@ -272,6 +276,51 @@ def test_a_quote_leaves_the_conversation_when_its_text_is_erased(shop: Shop) -> 
     shop.do(erasing.erase(plan, viewer=shop.person, author=Author.USER))
     assert shop.do(service.withheld(SessionId("ses-1"))) == [RUNNING]
     assert shop.do(service.replay([RUNNING])) == {}
+
+
+def test_a_quote_taken_back_does_not_return_when_its_prompt_is_delivered_again(shop: Shop) -> None:
+    service = frozen_quote(shop)
+    shop.do(shop.backend.conversations.mark_removed(MessageId("ses-earlier-1"), at=START))
+    again = Prompt(text=ASKED, message=RUNNING, session=SessionId("ses-1"))
+    assert shop.do(Prompts(service, shop.conversations).take(again, shop.model)) is None
+    assert why_empty(shop) == QUOTE_TAKEN_BACK
+
+
+def test_a_quote_is_taken_back_also_where_quoting_was_switched_off_since(shop: Shop) -> None:
+    frozen_quote(shop)
+    assert shop.do(shop.blocks.withheld(SessionId("ses-1"))) == []
+    shop.do(shop.backend.conversations.mark_removed(MessageId("ses-earlier-1"), at=START))
+    assert shop.do(shop.blocks.replay([RUNNING])) == {}
+
+
+def test_a_message_is_not_quoted_where_another_part_of_it_was_withheld(shop: Shop) -> None:
+    """It would leave the conversation with the next request: nobody knows then which part was quoted."""
+    said(shop, SETTLED)
+    note = Part(id=PartId("note"), kind="text", text="The couriers are paid in cash.")
+    shop.do(shop.backend.conversations.put_part(note, message=MessageId("ses-earlier-0"), session=EARLIER))
+    assert SETTLED in (block_for(shop).text or "")
+    shop.say(note.text)
+    shop.forget(1)
+    assert block_for(shop).text is None
+
+
+def test_looking_whether_quotes_were_taken_back_reads_each_kind_of_withheld_memory_once(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = frozen_quote(shop)
+    context = shop.do(service.for_prompt(ASKED, shop.model))
+    for number in range(5):
+        shop.do(service.freeze(context, notes=(), message=MessageId(f"m{number}"), session=SessionId("ses-1")))
+    reads: list[Selection] = []
+    select = shop.backend.memories.select
+
+    async def counted(selection: Selection, **more: Any) -> Sequence[Memory]:
+        reads.append(selection)
+        return await select(selection, **more)
+
+    monkeypatch.setattr(shop.backend.memories, "select", counted)
+    assert shop.do(service.withheld(SessionId("ses-1"))) == []
+    assert len(reads) == 3
 
 
 def test_a_text_with_something_erased_is_not_quoted_at_all(shop: Shop) -> None:

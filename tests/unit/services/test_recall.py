@@ -20,7 +20,7 @@ from backstory.errors import InputError, StoreUnavailable
 from backstory.ports.models import Passage
 from backstory.services.query import Query
 from backstory.services.recall import Recall
-from backstory.testing.fakes import HashEmbedder, failing_backend
+from backstory.testing.fakes import HashEmbedder, failing_backend, hash_vector
 
 if TYPE_CHECKING:
     from tests.unit.services.conftest import Shop
@@ -51,6 +51,26 @@ def test_meaning_takes_part_when_there_are_vectors(shop: Shop) -> None:
     assert recalled.results[0].memory.content == FACTS[0]
     assert recalled.results[0].reasons[0].startswith("meaning 0.")
     assert recalled.skipped == ()
+
+
+class AsksElsewhere(HashEmbedder):
+    """Looks for whatever it is asked as if it were the second fact."""
+
+    async def read(self, texts: Sequence[str]) -> list[Passage | None]:
+        passages = await super().read(texts)
+        if len(texts) > 1:
+            return passages
+        return [passage and replace(passage, query=hash_vector(FACTS[1])) for passage in passages]
+
+
+def test_memories_are_looked_for_with_the_vector_that_the_model_gives_for_that(shop: Shop) -> None:
+    shop.embedder = AsksElsewhere()
+    for fact in FACTS:
+        shop.say(fact)
+    shop.do(shop.maintenance.embed_missing())
+    similarity = {hit.memory.content: hit.score.similarity for hit in shop.ask("Postgres").results}
+    assert similarity[FACTS[1]] == pytest.approx(1.0, abs=0.01)
+    assert similarity[FACTS[1]] == max(filter(None, similarity.values()))
 
 
 def test_silence_has_a_reason(shop: Shop) -> None:

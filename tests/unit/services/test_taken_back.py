@@ -66,7 +66,9 @@ async def test_a_fact_made_only_of_what_was_taken_back_is_put_in_question() -> N
 async def test_a_fact_of_which_a_part_still_stands_stays_believed() -> None:
     night = Night([answer(), answer()])
     both = Provenance(session=SESSION, messages=(MessageId("msg_001"), MessageId("msg_002")))
-    await night.keep(sample_memory(KETTLE, project=ORCHARD, source=Source.DREAMED, provenance=both))
+    await night.keep(
+        sample_memory(KETTLE, project=ORCHARD, source=Source.DREAMED, origin=Origin.AGENT, provenance=both)
+    )
     assert await take_back(night, 1) == []
     assert (await named(night, KETTLE)).status == Active()
     assert len(await take_back(night, 1, 2)) == 1
@@ -81,6 +83,17 @@ async def test_what_was_said_again_since_or_stated_stays_believed() -> None:
     assert await take_back(night, 1) == []
     assert (await named(night, KETTLE)).status == Active()
     assert (await named(night, stated.content)).status == Active()
+
+
+async def test_what_a_person_pinned_or_stands_for_stays_believed() -> None:
+    night = await distilled()
+    await remember(night).pin(f"#{(await named(night, KETTLE)).n}", pinned=True, viewer=PERSON, author=Author.USER)
+    source = Provenance(session=SESSION, messages=(MessageId("msg_001"),))
+    own = sample_memory("Theirs.", project=ORCHARD, source=Source.DREAMED, origin=Origin.USER, provenance=source)
+    await night.keep(own)
+    assert await take_back(night, 1) == []
+    assert (await named(night, KETTLE)).status == Active()
+    assert (await named(night, own.content)).status == Active()
 
 
 async def test_once_undone_it_is_not_put_in_question_again() -> None:

@@ -17,7 +17,7 @@ from backstory.adapters.formats.outside_files import (
     read_start,
     text_of,
 )
-from backstory.adapters.formats.zipped import Member, is_zip, members, read_member, start_of_member, zips_within
+from backstory.adapters.formats.zipped import Member, is_zip, members, read_member, starts_of_members, zips_within
 from backstory.domain.conversation import Message, Session
 from backstory.domain.interchange import ForeignMessages, ForeignRecord, ForeignSession, Remark, Unreadable
 from backstory.ports.formats import ReadLimits
@@ -52,17 +52,19 @@ def content_of(file: File, *, at_most: int) -> bytes:
     return read_member(file, at_most=at_most) if isinstance(file, Member) else read_file(file, at_most=at_most)
 
 
-def start_of(file: File) -> bytes:
-    """As much of a file as tells what it is."""
-    if isinstance(file, Member):
-        return start_of_member(file, size=_START_BYTES)
-    return read_start(file, size=_START_BYTES)
+def that_begin(files: Sequence[File], fits: Callable[[bytes], bool]) -> list[File]:
+    """The files, all on the disk or all in one zip, of which as much fits as tells what a file is."""
+    packed = [file for file in files if isinstance(file, Member)]
+    starts = starts_of_members(packed, size=_START_BYTES) if packed else iter(())
+    found: list[File] = [file for file, start in zip(packed, starts, strict=False) if fits(start)]
+    return found + [file for file in files if isinstance(file, Path) and fits(read_start(file, size=_START_BYTES))]
 
 
 def chat_files(path: Path, *, mark: bytes) -> list[File]:
     """The files of conversations at a path: itself, or ``conversations*.json`` in a folder or zip. ``mark`` is a field
     that every conversation has near its beginning."""
-    return [file for file in export_files(path) if file.name.startswith(_NAME) and _is_list_of(file, mark)]
+    named = [file for file in export_files(path) if file.name.startswith(_NAME)]
+    return that_begin(named, lambda start: _is_list_of(start, mark))
 
 
 def left_packed(path: Path) -> Iterator[Remark]:
@@ -97,6 +99,6 @@ def _records(told: Json, where: str, conversation: Callable[[Json], ChatSession 
         yield ForeignMessages(session=chat.session.id, messages=batch, where=where)
 
 
-def _is_list_of(file: File, mark: bytes) -> bool:
-    start = start_of(file).removeprefix(b"\xef\xbb\xbf").lstrip()
+def _is_list_of(start: bytes, mark: bytes) -> bool:
+    start = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     return start.startswith(b"[") and mark in start

@@ -14,7 +14,7 @@ from backstory.adapters.formats.chat_exports import (
     content_of,
     export_files,
     left_packed,
-    start_of,
+    that_begin,
 )
 from backstory.adapters.formats.markdown_statements import statements
 from backstory.adapters.formats.outside_files import (
@@ -65,7 +65,8 @@ class ClaudeAi:
 
 
 def _memory_files(path: Path) -> list[File]:
-    return [file for file in export_files(path) if file.name == _MEMORIES and _MEMORY_MARK in start_of(file)]
+    named = [file for file in export_files(path) if file.name == _MEMORIES]
+    return that_begin(named, lambda start: _MEMORY_MARK in start)
 
 
 def _memories(file: File, *, limits: ReadLimits) -> Iterator[ForeignRecord]:

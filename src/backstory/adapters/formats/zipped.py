@@ -10,7 +10,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -75,20 +75,27 @@ def members(path: Path) -> list[Member]:
 
 def read_member(member: Member, *, at_most: int) -> bytes:
     """All of a file. Raises Unfit where it is too large, too large for what it was packed into, locked or damaged."""
-    with _unpacked(member, at_most=at_most) as stream:
-        content = stream.read(at_most + 1)
+    try:
+        with _archive(member.archive) as archive:
+            content = _unpacked(archive, member, at_most=at_most, size=at_most + 1)
+    except Unfit:
+        raise
+    except _FAULTS as error:
+        raise Unfit("damaged, or not a zip any more") from error
     if len(content) > at_most:
         raise Unfit(f"larger than {at_most:,} bytes")
     return content
 
 
-def start_of_member(member: Member, *, size: int) -> bytes:
-    """The first bytes of a file; none where it cannot be read."""
+def starts_of_members(wanted: Sequence[Member], *, size: int) -> Iterator[bytes]:
+    """The first bytes of each of several files of one zip, whose list of entries is read once; none where a file cannot
+    be read."""
     try:
-        with _unpacked(member, at_most=None) as stream:
-            return stream.read(size)
-    except Unfit:
-        return b""
+        with _archive(wanted[0].archive) as archive:
+            for member in wanted:
+                yield _start(archive, member, size)
+    except (Unfit, *_FAULTS):
+        return
 
 
 def zips_within(path: Path) -> list[str]:
@@ -97,9 +104,14 @@ def zips_within(path: Path) -> list[str]:
 
 
 class _Bounded(io.BufferedReader):
-    """A file of which nobody reads much at once: a zip that says its list of entries is huge is not believed."""
+    """A file of which nobody reads much at once until its list of entries is known: a zip that says it is huge is not
+    believed."""
+
+    is_known = False
 
     def read(self, size: int | None = -1, /) -> bytes:
+        if self.is_known:
+            return super().read(size)
         beyond = MOST_DIRECTORY_BYTES + 1
         found = super().read(min(beyond if size is None or size < 0 else size, beyond))
         if len(found) == beyond:
@@ -110,23 +122,30 @@ class _Bounded(io.BufferedReader):
 @contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     with opened(path, at_most=None) as raw, _Bounded(raw) as file, zipfile.ZipFile(file) as archive:
+        file.is_known = True
         yield archive
 
 
-@contextmanager
-def _unpacked(member: Member, *, at_most: int | None) -> Iterator[io.BufferedIOBase]:
+def _unpacked(archive: zipfile.ZipFile, member: Member, *, at_most: int | None, size: int) -> bytes:
+    """The first ``size`` bytes of a file. Raises Unfit as ``read_member``."""
     try:
-        with _archive(member.archive) as archive:
-            entry = archive.getinfo(member.entry)
-            _check(entry, at_most)
-            with archive.open(entry) as stream:
-                yield stream  # type: ignore[misc]  # it is one, which its stub does not say
+        entry = archive.getinfo(member.entry)
+        _check(entry, at_most)
+        with archive.open(entry) as stream:
+            return stream.read(size)
     except KeyError as error:
         raise Unfit("no longer in the zip") from error
     except Unfit:
         raise
     except _FAULTS as error:
         raise Unfit("damaged in the zip") from error
+
+
+def _start(archive: zipfile.ZipFile, member: Member, size: int) -> bytes:
+    try:
+        return _unpacked(archive, member, at_most=None, size=size)
+    except Unfit:
+        return b""
 
 
 def _check(entry: zipfile.ZipInfo, at_most: int | None) -> None:

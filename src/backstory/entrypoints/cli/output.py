@@ -20,7 +20,7 @@ _NARROW_CELLS = 32
 _LEAST_CELLS = 12
 """The narrowest a wide column gets; on a terminal too small for that, lines wrap."""
 _READABLE_CELLS = 44
-"""With less room than this, a text that is longer gets a line of its own."""
+"""With less room than this, a long text that would lose much gets a line of its own."""
 _GAP = 2
 _INDENT = 4
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
@@ -135,25 +135,26 @@ def counting(doing: str, things: str, *, shown: bool) -> Iterator[Callable[[int]
 def _laid_out(table: Table, *, terminal_cells: int) -> Iterator[str]:
     """The lines of a table, head first. Narrow columns keep their width up to a limit; the wide ones share the rest.
 
-    Where that leaves too little to read, the widest column goes on a line of its own below each row. Columns that are
-    empty in all rows are left out.
+    Where that leaves too little to read, a wide column goes on a line of its own below each row, the widest first.
+    Columns that are empty in all rows are left out.
     """
     rows = [[for_terminal(_one_line(cell)) for cell in row] for row in table.rows]
     arranged = _arranged(table.columns, rows, terminal_cells)
     yield arranged.line([column.title for column in table.columns])
     for row in rows:
         yield arranged.line(row)
-        if arranged.below is not None:
-            yield _indented(row[arranged.below], terminal_cells)
+        for at in arranged.below:
+            if row[at]:
+                yield _indented(row[at], terminal_cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arranged:
-    """Where each column goes: the positions of those side by side, the one below them, and every width in cells."""
+    """Where each column goes: the positions of those side by side and of those below, and every width in cells."""
 
     columns: Sequence[Column]
     beside: Sequence[int]
-    below: int | None
+    below: Sequence[int]
     cells: Sequence[int]
 
     def line(self, row: Sequence[str]) -> str:
@@ -173,27 +174,30 @@ def _arranged(columns: Sequence[Column], rows: Sequence[Sequence[str]], terminal
         size if column.is_wide else min(size, _NARROW_CELLS) for column, size in zip(columns, natural, strict=True)
     ]
     wide = [at for at in beside if columns[at].is_wide]
-    below = _below(natural, wide, _shared(cells, wide, beside, terminal_cells))
-    beside, wide = [at for at in beside if at != below], [at for at in wide if at != below]
-    return _Arranged(columns=columns, beside=beside, below=below, cells=_shared(cells, wide, beside, terminal_cells))
+    below: list[int] = []
+    shared = _shared(cells, wide, beside, terminal_cells)
+    while len(beside) > 1 and (cut := _cut_most(natural, wide, shared)) is not None:
+        beside.remove(cut)
+        wide.remove(cut)
+        below.append(cut)
+        shared = _shared(cells, wide, beside, terminal_cells)
+    return _Arranged(columns=columns, beside=beside, below=sorted(below), cells=shared)
 
 
-def _below(natural: Sequence[int], wide: Sequence[int], cells: Sequence[int]) -> int | None:
-    """The column that goes below its row: the widest, where it would be cut to less than can be read."""
-    long = [position for position in wide if natural[position] > _READABLE_CELLS > cells[position]]
-    return max(long, key=lambda position: natural[position], default=None)
+def _cut_most(natural: Sequence[int], wide: Sequence[int], cells: Sequence[int]) -> int | None:
+    """The widest of the columns with long texts that would lose much and keep too little to read, if there is one."""
+    long = (at for at in wide if natural[at] > _NARROW_CELLS)
+    cut = (at for at in long if cells[at] < min(natural[at] - _LEAST_CELLS, _READABLE_CELLS))
+    return max(cut, key=lambda at: natural[at], default=None)
 
 
 def _shared(cells: Sequence[int], wide: Sequence[int], beside: Sequence[int], terminal_cells: int) -> list[int]:
-    """Each column's width: what is too much is taken from the widest of the wide columns first."""
+    """Each column's width: the wide ones share what the others leave, and a small one takes no more than it needs."""
     sizes = list(cells)
-    over = sum(sizes[position] for position in beside) + _GAP * (len(beside) - 1) - terminal_cells
-    while over > 0 and (cuttable := [position for position in wide if sizes[position] > _LEAST_CELLS]):
-        widest = max(cuttable, key=lambda position: sizes[position])
-        next_size = max((sizes[position] for position in cuttable if sizes[position] < sizes[widest]), default=0)
-        cut = min(over, max(sizes[widest] - max(next_size, _LEAST_CELLS), 1))
-        sizes[widest] -= cut
-        over -= cut
+    left = terminal_cells - _GAP * (len(beside) - 1) - sum(sizes[at] for at in beside if at not in wide)
+    for waiting, at in zip(range(len(wide), 0, -1), sorted(wide, key=lambda at: sizes[at]), strict=True):
+        sizes[at] = min(sizes[at], max(left // waiting, _LEAST_CELLS))
+        left -= sizes[at]
     return sizes
 
 

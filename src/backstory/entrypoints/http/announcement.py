@@ -98,8 +98,11 @@ def _hand_over(data_dir: Path, handle: int) -> None:
 
 def _own_notes(data_dir: Path) -> list[Path]:
     """The servers' own notes, the latest first."""
-    found = [(entry.stat(follow_symlinks=False).st_mtime_ns, entry.path) for entry in os.scandir(data_dir)
-             if entry.name.startswith(_OWN)]  # fmt: skip
+    found = []
+    for entry in os.scandir(data_dir):
+        if entry.name.startswith(_OWN):
+            with contextlib.suppress(OSError):  # its server has just ended
+                found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.path))
     return [Path(name) for _, name in sorted(found, reverse=True)]
 
 

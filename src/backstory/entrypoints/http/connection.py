@@ -15,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from backstory.entrypoints.http.guard import WELCOME
+from backstory.entrypoints.http.handshakes import Door
 
 MAX_STRANGERS = 64
 """Connections at once on which no token was shown."""
@@ -42,11 +43,16 @@ class PunctualProtocol(H11Protocol):
         server_state: ServerState,
         app_state: dict[str, Any],  # Any: as uvicorn has it
         _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        door: Door | None = None,
     ) -> None:
         super().__init__(config, server_state, {**app_state, WELCOME: self._welcome}, _loop)
+        self._door = door
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         self._since = self.loop.time()
+        if self._door is not None:
+            self._door.came_in(transport.get_extra_info("socket").fileno())
         self._make_room()
         super().connection_made(transport)
         self._watch()

@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -27,6 +28,7 @@ from backstory.entrypoints.http.announcement import Announcement, announced
 from backstory.entrypoints.http.application import Server, application
 from backstory.entrypoints.http.connection import ACCEPTED_AT_ONCE, PunctualProtocol
 from backstory.entrypoints.http.guard import Application, Limits
+from backstory.entrypoints.http.handshakes import Door
 from backstory.entrypoints.http.listener import BACKLOG, Listener, listening
 from backstory.entrypoints.http.token import obtain_token
 from backstory.entrypoints.http.traffic import Traffic
@@ -92,22 +94,25 @@ async def _serve(app: App, token: str, listener: Listener, tell: Callable[[], No
     upkeep = BackgroundUpkeep(app, give_way=traffic.give_way)
     server = Server(app, traffic=traffic, changed=upkeep.wake)
     guarded = application(app, token=token, host=listener.host, server=server)
+    opened = listener.socket if app.settings.serve.certificate is None else Door(listener.socket)
     try:
         async with anyio.create_task_group() as background:
             background.start_soon(upkeep.keep_embedding)
             background.start_soon(upkeep.keep_expiring)
             tell()
-            await _Uvicorn(_config(guarded, app.settings.serve), server.changes.close).serve([listener.socket])
+            await _Uvicorn(_config(guarded, app.settings.serve, opened), server.changes.close).serve([opened])
             background.cancel_scope.cancel()
     finally:
+        opened.close()
         with anyio.CancelScope(shield=True):
             await app.close()
 
 
-def _config(guarded: Application, chosen: ServeSettings) -> uvicorn.Config:
+def _config(guarded: Application, chosen: ServeSettings, opened: socket.socket) -> uvicorn.Config:
+    protocol = partial(PunctualProtocol, door=opened) if isinstance(opened, Door) else PunctualProtocol
     return uvicorn.Config(
         guarded,
-        http=PunctualProtocol,
+        http=protocol,  # type: ignore[arg-type]  # uvicorn calls it, and no more
         ws="none",
         lifespan="on",
         loop="asyncio",

@@ -10,6 +10,7 @@ import math
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 THREAD_SWITCH_S = 0.0005
 DRAIN_WITHIN_S = 20.0  # after the end of input: a start or a store may be so slow that prompts are still to be kept
+CLOSE_WITHIN_S = 8.0  # after that: nobody kills a bridge whose host has ended, and a store may hang for ever
 GIVE_WAY_WITHIN_S = 2.0  # how long an event waits for requests, so that none of them can hold up all events
 
 
@@ -41,10 +43,13 @@ class _Method:
 
 
 class Bridge:
-    """One conversation with one plugin over two byte streams."""
+    """One conversation with one plugin over two byte streams. ``ending`` is called when the input has ended."""
 
-    def __init__(self, app: App, *, source: BinaryIO, sink: BinaryIO) -> None:
+    def __init__(
+        self, app: App, *, source: BinaryIO, sink: BinaryIO, ending: Callable[[], None] = lambda: None
+    ) -> None:
         self._app = app
+        self._ending = ending
         self._source = source
         self._sink = sink
         self._questions = Questions(self._write)
@@ -84,9 +89,11 @@ class Bridge:
                     tasks.start_soon(self._take_events, events_out)
                     async with events_in:
                         await self._read(tasks, events_in)
+                    self._ending()
                     self._questions.release()
-                    tasks.start_soon(self._hooks.prompts.unkept.try_all)
-                    tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_WITHIN_S
+                    deadline = tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_WITHIN_S
+                with anyio.CancelScope(deadline=deadline):
+                    await self._hooks.prompts.unkept.finish()
                 background.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
@@ -178,7 +185,7 @@ def serve_stdio(app: App) -> NoReturn:
     source, sink = take_streams()
     code = 1
     try:
-        anyio.run(Bridge(app, source=source, sink=sink).run)
+        anyio.run(Bridge(app, source=source, sink=sink, ending=_end_at_last).run)
         code = 0
     except KeyboardInterrupt:
         code = 130
@@ -188,3 +195,10 @@ def serve_stdio(app: App) -> NoReturn:
         # at once: an ordinary exit waits up to 2 s for the thread that loads the model, and the host waits for 1 s
         logging.shutdown()
         os._exit(code)
+
+
+def _end_at_last() -> None:
+    """End the process some time from now, whatever it still waits for; what it has stored is safe."""
+    timer = threading.Timer(DRAIN_WITHIN_S + CLOSE_WITHIN_S, os._exit, (1,))
+    timer.daemon = True
+    timer.start()

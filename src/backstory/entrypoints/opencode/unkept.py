@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from backstory.errors import BackstoryError, StoreUnavailable
+from backstory.errors import BackstoryError, StoreBusy, StoreUnavailable
 from backstory.services.conversation import Captured, Prompt
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ class Unkept:
         self._wishes: dict[str, _Wish] = {}
         self._notes: defaultdict[str, list[str]] = defaultdict(list)
         self._wanted = anyio.Event()
+        self._was_busy = False
 
     def add(self, directory: str, prompt: Prompt) -> None:
         """The store could not take this prompt's wish; a prompt that waits already keeps its place."""
@@ -60,6 +61,15 @@ class Unkept:
                 await anyio.sleep(pause)
                 await self.try_all()
 
+    async def finish(self) -> None:
+        """Try all that waits, and again as long as a store is only busy: one that is not there will not come now."""
+        self._was_busy = True
+        while self._wishes and self._was_busy:
+            self._was_busy = False
+            await self.try_all()
+            if self._was_busy:
+                await anyio.sleep(_PAUSES_S[0])
+
     async def try_all(self) -> None:
         """Try each wish once, in the order in which they were made."""
         for message, wish in list(self._wishes.items()):
@@ -72,6 +82,7 @@ class Unkept:
         try:
             captured = await self._capture(wish.directory, wish.prompt)
         except StoreUnavailable as error:
+            self._was_busy |= isinstance(error, StoreBusy)
             if time.monotonic() - wish.made < GIVE_UP_AFTER_S:
                 return None
             return _given_up(wish, error)

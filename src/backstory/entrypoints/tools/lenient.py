@@ -38,8 +38,11 @@ class Meant:
     blank: tuple[str, ...] = ()
 
 
-def as_meant(given: object, fields: Mapping[str, FieldInfo], older_names: Mapping[str, str]) -> Meant:
-    """What a client means by its arguments. Blank ones count as not given, unless they are needed.
+def as_meant(
+    given: object, fields: Mapping[str, FieldInfo], older_names: Mapping[str, str], *, of_many: bool = True
+) -> Meant:
+    """What a client means by its arguments. Blank ones count as not given, unless they are needed. ``of_many`` where
+    they may be about several things.
 
     Raises InputError where they are no object, nor the JSON text of one.
     """
@@ -49,7 +52,7 @@ def as_meant(given: object, fields: Mapping[str, FieldInfo], older_names: Mappin
     return Meant(
         values=_without_blanks(values, fields),
         ignored=tuple(name for name in unknown if not name.startswith("_")),
-        restraints=tuple(name for name, value in unknown.items() if asks_for_less(name, value)),
+        restraints=tuple(name for name, value in unknown.items() if asks_for_less(name, value, of_many=of_many)),
         blank=tuple(name for name, value in values.items() if _is_blank(value)),
     )
 
@@ -83,7 +86,7 @@ def _named(
         ours = ours if ours in fields else spellings.get(plain(name)) or older.get(plain(name)) or ""
         if not ours:
             unknown[str(name)] = value
-        elif _is_blank(found.get(ours)) or (plain(ours) in DRY_RUN and asks_for_less(ours, value)):
+        elif _is_blank(found.get(ours)) or (plain(ours) in DRY_RUN and asks_for_less(ours, value, of_many=True)):
             found[ours] = value
     return {name: value for name, value in found.items() if value is not None}, unknown
 

@@ -75,13 +75,15 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool. The description is written for the model: when to use it, and when not."""
+    """One tool. The description is written for the model: when to use it, and when not. ``adds_many`` for one that adds
+    as many things as it is given."""
 
     name: str
     description: str
     arguments: type[Arguments]
     handler: Handler
     effect: Effect = Effect.CHANGES
+    adds_many: bool = False
 
     def schema(self) -> dict[str, object]:
         """The arguments as plain JSON Schema: no references, no titles, since every request pays for them."""
@@ -94,7 +96,8 @@ class Tool:
 async def run_tool(tool: Tool, arguments: object, call: Call) -> Answer:
     """Check the arguments, run the tool, and turn every expected failure into words. Raises nothing of ours."""
     try:
-        meant = as_meant(arguments, tool.arguments.model_fields, tool.arguments.older_names)
+        of_many = tool.adds_many or tool.effect is not Effect.ADDS
+        meant = as_meant(arguments, tool.arguments.model_fields, tool.arguments.older_names, of_many=of_many)
         _refuse_unknown(tool, meant)
         _refuse_blank(tool, meant)
     except InputError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import stat
 import struct
@@ -119,6 +120,34 @@ def test_a_link_in_a_zip_is_left_out(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr(link, "/etc/passwd")
     assert members(tmp_path / "x.zip") == []
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+def test_a_file_may_take_more_room_in_its_zip_than_the_names_of_all_files(
+    tmp_path: Path, packing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chats = [{**CHATGPT[0], "conversation_id": f"c-{number}"} for number in range(300)]
+    path = pack(tmp_path / "x.zip", {"conversations.json": chats}, packing=packing)
+    monkeypatch.setattr(zipped, "MOST_DIRECTORY_BYTES", 200)
+    assert len(said(read(path))) == 300
+
+
+def test_the_names_in_a_zip_are_not_read_anew_for_each_file_that_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"{number}/{name}.json": b"{}" for number in range(40) for name in ("conversations", "memories")}
+    path = pack(tmp_path / "x.zip", files)
+    opened: list[str] = []
+
+    class Counted(zipfile.ZipFile):
+        def __init__(self, file: io.BufferedReader) -> None:
+            opened.append(path.name)
+            super().__init__(file)
+
+    monkeypatch.setattr(zipfile, "ZipFile", Counted)
+    with pytest.raises(InputError, match=r"holds no conversations\.json"):
+        find_stores(str(path))
+    assert 0 < len(opened) < 20
 
 
 def test_zips_in_a_zip_are_told_and_never_read(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from backstory.domain.conversation import Message, Part, Role, Session
 from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MessageId, PartId, SessionId
 from backstory.domain.memory import Memory, Source, Visibility
+from backstory.domain.ranking import EVEN_EVIDENCE
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.cli.main import main
 from backstory.entrypoints.drive import drive
@@ -95,7 +96,7 @@ def test_why_tells_worth_showings_and_the_score_now(
         "State: active",
         "session ses_1, message msg_1",
         "Now, for “on which port",
-        "in all",
+        f"in all, where {EVEN_EVIDENCE:g} is a score of 0.50",
     ):
         assert expected in told
     shape = run_json(capsys, "why", "1", "--query", "invoice port")

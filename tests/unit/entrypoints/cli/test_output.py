@@ -158,6 +158,29 @@ def test_what_is_too_much_is_taken_from_the_longest_text_alone(monkeypatch: pyte
     assert head.endswith("why")
 
 
+def test_two_long_texts_stand_below_each_other_or_share_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    other = "It was said in the session of Monday, by the user."
+    columns = (Column("#", is_number=True), Column("memory", is_wide=True), Column("why", is_wide=True))
+    table = Table(columns=columns, rows=[("7", LONG, other), ("12", "short", "")], empty="-")
+    monkeypatch.setenv("COLUMNS", "30")
+    assert printed(lambda out: out.table(table)).splitlines() == [
+        " #", " 7", "    " + LONG[:25] + "…", "    " + other[:25] + "…", "12", "    short"
+    ]  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "100")
+    assert printed(lambda out: out.table(table)).splitlines()[1] == f" 7  {LONG[:46]}…  {other[:46]}…"
+    monkeypatch.setenv("COLUMNS", "120")
+    assert printed(lambda out: out.table(table)).splitlines()[1] == f" 7  {LONG[:63]}…  {other}", "it needs no more"
+
+
+def test_a_table_of_long_texts_alone_keeps_one_beside_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    columns = (Column("said", is_wide=True), Column("kept", is_wide=True))
+    table = Table(columns=columns, rows=[("梨" * 60, "b" * 60)], empty="-")
+    assert printed(lambda out: out.table(table)).splitlines() == ["kept", "b" * 39 + "…", "    " + "梨" * 17 + " …"]
+
+
 def test_a_column_without_anything_in_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")

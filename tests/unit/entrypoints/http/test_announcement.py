@@ -79,6 +79,22 @@ def test_a_server_that_still_runs_is_found_beside_the_note_of_one_that_was_kille
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_note_that_goes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / FILE).write_bytes(b"{}")  # of a server that was killed
+    looking = os.scandir
+
+    def last_look(folder: Path) -> list[os.DirEntry[str]]:
+        with looking(folder) as entries:
+            seen = list(entries)
+        gone.unlink()
+        return seen
+
+    gone = tmp_path / f".{FILE}.gone"
+    gone.touch()
+    monkeypatch.setattr(os, "scandir", last_look)
+    assert running_server(tmp_path) is None
+
+
 def test_a_server_that_only_starts_keeps_its_note_while_another_one_ends(tmp_path: Path) -> None:
     starting = tmp_path / ".serve.json.abc"
     starting.touch(mode=0o600)

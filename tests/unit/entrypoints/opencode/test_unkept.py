@@ -8,7 +8,7 @@ import pytest
 from backstory.domain.ids import MessageId, SessionId
 from backstory.entrypoints.opencode import unkept
 from backstory.entrypoints.opencode.unkept import Unkept
-from backstory.errors import StoreDamaged, StoreError, StoreUnavailable
+from backstory.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 from backstory.services.conversation import Captured, Prompt
 
 PROMPT = Prompt(text="Remember that the door is blue.", message=MessageId("m1"), session=SessionId("s1"))
@@ -44,6 +44,18 @@ def test_a_wish_is_tried_until_it_is_taken_and_told_once_to_its_session_alone() 
     assert "stored after all" in note
     assert "too long" in note
     assert wishes.notes("s1") == ()
+
+
+def test_at_the_end_a_wish_is_tried_as_long_as_its_store_is_only_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unkept, "_PAUSES_S", (0.0,))
+    store = Store(*[StoreBusy("busy")] * 3, StoreUnavailable("read-only"))
+    wishes = Unkept(store.capture)
+    anyio.run(wishes.finish)
+    wishes.add("/shop", PROMPT)
+    anyio.run(wishes.finish)
+    assert (store.errors, store.taken) == ([], [])
+    anyio.run(wishes.finish)
+    assert store.taken == [PROMPT]
 
 
 def test_a_store_that_cannot_recover_ends_the_wish_at_once() -> None:

@@ -24,7 +24,7 @@ from backstory.adapters.stores.gitbranch.sync import ATTEMPTS, Joined, Remote, f
 from backstory.adapters.stores.gitbranch.tree import PROJECTS, derived_id
 from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.domain.ids import ProjectId, is_ulid
-from backstory.errors import StoreBusy
+from backstory.errors import StoreBusy, StoreDamaged
 from backstory.ports.synchronisation import Synchronised
 
 T = TypeVar("T")
@@ -99,7 +99,12 @@ class GitConnection(Connection):
                     return await super().write(work)
             except Moved:
                 continue  # somebody without our lock wrote in between: everything is decided anew
+        self._check_there(self.reference)
         raise StoreBusy(f"{self.reference.name} is written to faster than we can; try again")
+
+    async def look_then_write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """As ``write``: what goes to the ref is decided while nobody else of us may write to it."""
+        return await self.write(fn)
 
     async def synchronise(self, remote: str | None, *, dry_run: bool, trusted: bool) -> Synchronised:
         """See ``Travelling.synchronise``. The local store is not locked while the remote is waited for."""
@@ -179,6 +184,7 @@ class GitConnection(Connection):
             self.reference.write_again(index.streams(raw, self.reference.name))
         for reference, tip in self._stale(raw):
             if tip is None:
+                self._check_there(reference)
                 self._let_go(raw, reference)
             else:
                 project = self.own_project(raw)
@@ -238,6 +244,11 @@ class GitConnection(Connection):
         for gone in index.memories_on(raw, reference.name):
             local.drop_memory(raw, gone)
         index.set_tip(raw, reference.name, None)
+
+    def _check_there(self, reference: Reference) -> None:
+        """Raise StoreDamaged where a ref is there and its commit is not: what is known of it is still true."""
+        if reference.tip() is None and stands(self.git, reference.name):
+            raise StoreDamaged(f"{reference.name} names a commit that is missing; `git fsck` says more")
 
     def _stale(self, raw: sqlite3.Connection) -> list[tuple[Reference, str | None]]:
         behind = []

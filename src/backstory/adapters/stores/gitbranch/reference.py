@@ -142,7 +142,8 @@ class Reference:
         for _ in range(_REPAIRS):
             if (packed or not self._is_being_collected()) and self._has(names):
                 break
-            _, packed = self._persistently(stream, packed=True)
+            with contextlib.suppress(Moved):  # somebody has built on it since; its objects are written all the same
+                _, packed = self._persistently(stream, packed=True)
         if self._has(names):
             self._written = (written, names, time.monotonic())
             return Written(commit=written, stream=stream)

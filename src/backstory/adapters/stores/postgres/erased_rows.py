@@ -1,6 +1,7 @@
-"""Every text in the rows of a tenant, and rewriting it there: one transaction of whoever calls.
+"""Erasing in the rows of a tenant: its memories, and with them every other text, in the transaction of whoever calls.
 
-The room that old rows take in the server's files, and searching for them, are in ``erasing.py``.
+The other texts are found in ``erased_texts.py``. The room that old rows take in the server's files, and searching for
+them, are in ``erasing.py``.
 """
 
 from __future__ import annotations
@@ -19,10 +20,7 @@ from backstory.adapters.stores.postgres.tenancy import TENANT, lock_tenant
 from backstory.adapters.stores.postgres.words import index_words, unindex_words
 from backstory.adapters.stores.sqlite.receipts import receipt_of, receipt_row
 from backstory.adapters.stores.sqlite.rows import COLUMNS, WRITTEN, memory_from_row, memory_row
-from backstory.codecs.erasure import (
-    changed_text,
-    without,
-)
+from backstory.codecs.erasure import changed_text, without
 from backstory.domain.erasure import Rewrite
 from backstory.domain.evidence_passages import PassageLimits
 from backstory.domain.history import WITHDRAWN, Action, Author, Change, Edit

@@ -1,6 +1,6 @@
-"""Every text in the tables of a store, and rewriting it there: one transaction of whoever calls.
+"""Erasing in the tables of a store: its memories, and with them every other text, in the transaction of whoever calls.
 
-Bytes that are left behind in the file, and proving that there are none, are in ``erasing.py``.
+The other texts are found in ``erased_texts.py``. Bytes that are left behind in the file are in ``erased_bytes.py``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ from backstory.adapters.stores.sqlite.frozen_texts import withdraw_showing
 from backstory.adapters.stores.sqlite.receipts import put_receipt, receipt_of
 from backstory.adapters.stores.sqlite.rows import COLUMNS, WRITTEN, dump, memory_from_row, memory_row
 from backstory.adapters.stores.sqlite.words import index_words, unindex_words
-from backstory.codecs.erasure import (
-    changed_text,
-    without,
-)
+from backstory.codecs.erasure import changed_text, without
 from backstory.domain.erasure import Rewrite
 from backstory.domain.evidence_passages import PassageLimits
 from backstory.domain.history import WITHDRAWN, Action, Author, Change, Edit
@@ -46,13 +43,13 @@ def look_at(raw: sqlite3.Connection, rewrite: Rewrite, done: Progress) -> Iterat
 def erase(raw: sqlite3.Connection, erasure: Erasure, limits: PassageLimits, done: Progress) -> dict[str, int]:
     """Erase within the transaction that runs, note it in the history and keep a receipt that is not finished; how many
     texts of each place changed. Everything is looked for before anything is written: most of the time goes there."""
-    counts = erase_rows(raw, erasure, limits, done)
+    counts = _erase_rows(raw, erasure, limits, done)
     if counts:
         put_receipt(raw, receipt_of(erasure, counts))
     return counts
 
 
-def erase_rows(raw: sqlite3.Connection, erasure: Erasure, limits: PassageLimits, done: Progress) -> dict[str, int]:
+def _erase_rows(raw: sqlite3.Connection, erasure: Erasure, limits: PassageLimits, done: Progress) -> dict[str, int]:
     """The same without the receipt."""
     raw.execute("PRAGMA secure_delete = ON")  # what is freed is overwritten, even before the file is written anew
     walk = Walk(erased=frozenset(erasure.memories), rewrite=erasure.rewrite, at=erasure.at, done=done)

@@ -215,6 +215,7 @@ IMPORT = Tool(
     arguments=ImportArguments,
     handler=import_,
     effect=Effect.ADDS,
+    adds_many=True,
 )
 COMPACT = Tool(
     name="memory_compact",
