@@ -229,7 +229,7 @@ class _Rules:
         said here, or in who reads it.
 
         Otherwise a file could put words into the user's mouth, silence them or give them away, by naming the id of a
-        memory. ``claimed`` is the origin of the file's own record, whatever it becomes when it is written.
+        memory. ``claimed`` is the origin with which the file's own record was admitted.
         """
         if not self.keep_projects and not may_change(known, self.viewer):
             raise OutOfScope(f"#{known.n} belongs to another project; it can only be imported with its project kept")
