@@ -71,13 +71,12 @@ def test_what_a_user_asks_to_remember_comes_back_in_a_new_process_beside_the_rig
 
 
 def test_a_wish_is_kept_where_the_bridge_had_not_even_started_when_the_host_ended(fresh: Fresh) -> None:
-    slow = ["sh", "-c", 'sleep 15; exec "$@"', "sh", *BRIDGE]
+    slow = ["sh", "-c", 'sleep 8; exec "$@"', "sh", *BRIDGE]
     hasty = {"start": 300, "hello": 300, "chat.message": 300, "history": 100, "grace": 300}
     installation = fresh(command=slow, deadlines_ms=hasty)
     project = installation.opencode.project()
     done = installation.opencode.run("Remember that the kiln is fired on Thursdays.", cwd=project)
     assert done.exit_code == 0, done.stderr
-    assert installation.bridges(), "it is still about to start"
     assert not installation.left_over(), "it ends by itself"
     assert installation.memories() == ["the kiln is fired on Thursdays."]
 
@@ -266,7 +265,7 @@ def test_a_killed_or_hanging_bridge_costs_no_answer_and_what_it_missed_is_caught
     fresh: Fresh, scripted: ScriptedModel
 ) -> None:
     home = fresh(
-        environ=WORDS_ONLY, deadlines_ms={"chat.message": 6000, "blocks": 3000, "snapshot": 3000, "tool": 8000}
+        environ=WORDS_ONLY, deadlines_ms={"chat.message": 3000, "blocks": 1500, "snapshot": 1500, "tool": 4000}
     )
     with home.opencode.serve(cwd=home.opencode.project()) as server:
         session = server.create_session()
