@@ -18,8 +18,8 @@ from backstory.adapters.embedders.ollama import OllamaEmbedder
 from backstory.adapters.embedders.openai import OpenAiEmbedder
 from backstory.errors import ModelError, ModelOutputInvalid, ModelUnavailable
 from backstory.ports.models import Embedder, EmbeddingModel, Vector
-from tests.integration.no_loop import drive
 from tests.integration.scripted_server import Answer, Request, ScriptedServer
+from tests.no_loop import drive
 
 KEY = "sk-test-do-not-show"
 TEXT = "the launch code is plover"

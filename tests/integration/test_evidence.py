@@ -20,22 +20,12 @@ from backstory.domain.ids import ProjectId
 from backstory.domain.scope import Viewer
 from backstory.ports.evidence import Sight
 from backstory.testing.opencode import wait_for
+from tests.integration.bridge_home import CREATED_MS
+from tests.integration.bridge_home import home as home
+from tests.integration.bridge_home import project as project
 from tests.integration.bridge_process import BridgeProcess, Json
 
 WORDS_ONLY = {"BACKSTORY_EMBEDDER_PROVIDER": "none", "BACKSTORY_NO_BACKGROUND": "1"}
-CREATED_MS = 1_770_000_000_000
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture

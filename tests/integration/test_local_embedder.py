@@ -16,7 +16,7 @@ from backstory.adapters.embedders import minilm
 from backstory.adapters.embedders.minilm import MODEL, MiniLmEmbedder
 from backstory.errors import ModelUnavailable
 from backstory.ports.models import Embedder, Vector
-from tests.integration.no_loop import drive
+from tests.no_loop import drive
 
 
 @pytest.fixture(scope="module")

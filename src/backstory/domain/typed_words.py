@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from backstory.domain.text import analyse
 
@@ -30,9 +31,14 @@ class Wording:
 
 def wording_of(text: str) -> Wording:
     """How a query was typed. A token that several words give is shown as the first of them."""
+    return _wording_of(text[:_READ_CHARS])
+
+
+@lru_cache(maxsize=4)  # asked by each step of one recall; reading a long prompt takes milliseconds
+def _wording_of(text: str) -> Wording:
     typed: dict[str, str] = {}
     parts: dict[str, frozenset[str]] = {}
-    for word in dict.fromkeys(text[:_READ_CHARS].split()):
+    for word in dict.fromkeys(text.split()):
         bare = word.strip(_AROUND)
         tokens = analyse(word)
         for whole in (names := _whole(bare, tokens)):

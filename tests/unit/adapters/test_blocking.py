@@ -6,28 +6,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Coroutine
 from functools import partial
-from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from backstory.adapters.blocking import OneAtATime, aside, run_blocking, running_loop
-
-T = TypeVar("T")
-
-
-def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends, as one-shot commands do."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    coroutine.close()
-    raise AssertionError("the coroutine suspended although no event loop runs")
+from tests.no_loop import drive
 
 
 def test_without_a_loop_the_call_runs_in_place() -> None:
