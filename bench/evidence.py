@@ -30,9 +30,9 @@ from backstory.services.maintenance import Maintenance
 from backstory.services.reference import Reference
 from backstory.services.remember import Remember
 from bench.evidence_sets import Asked, Conversation
+from bench.kept_passages import KeptPassages
 from bench.report import table
 from bench.stores import STORES
-from bench.vector_cache import CachedEmbedder
 
 HELD_OUT = 1
 """Conversations 1, 3, 5 ... of every set judge what was fitted on 0, 2, 4 ... This was fixed before anything was."""
@@ -68,7 +68,7 @@ class Archive:
     """A store with all conversations in it, embedded, and the service over it."""
 
     backend: Backend
-    embedder: CachedEmbedder
+    embedder: KeptPassages
     recall: EvidenceRecall
     clock: _Clock
 
@@ -82,7 +82,7 @@ async def archived(conversations: Sequence[Conversation], store: str = "sqlite")
     """Take every conversation in through the product's own door; one project each, in one store."""
     with tempfile.TemporaryDirectory() as folder:
         backend = STORES[store].open(STORES[store].make(Path(folder)))
-        clock, embedder = _Clock(), CachedEmbedder(MiniLmEmbedder(None))
+        clock, embedder = _Clock(), KeptPassages(MiniLmEmbedder(None), for_evidence=True)
         reference = Reference(backend.memories, backend.projects, clock=clock)
         remember = Remember(backend.memories, reference, clock=clock, ids=UlidSource(), limits=TextLimits())
         archive = Conversations(backend.conversations, remember, clock=clock, archive=True, capture=False)

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 SIGNS = (
     "words", "words_far", "coverage", "session_words", "together", "meaning", "meaning_around", "speaker", "date",
-    "user", "asked", "dated", "counted", "length", "brief",
+    "user", "asked", "dated", "counted", "length", "brief", "alike", "alike_near", "alike_session",
+    "meaning_near", "meaning_far", "opening", "of_oneself",
 )  # fmt: skip
 """The columns of ``SignTable.columns``, by the names of their weights."""
 TAKEN_OFF = ("length", "brief")
 """Signs against a passage; their columns are negative."""
+OF_TALK = ("alike", "alike_near", "alike_session", "meaning_near", "meaning_far", "opening", "of_oneself")
+"""Signs of chats between people."""
 _PLAIN = ("coverage", "session_words", "together", "speaker", "date", "user", "dated", "counted")
 
 
@@ -93,6 +96,7 @@ def as_table(signs: Sequence[PassageSigns]) -> SignTable:
         "meaning_around": _cosines([sign.cosine_around for sign in signs], words),
         **{name: [getattr(sign, name) for sign in signs] for name in _PLAIN},
         **{name: [-getattr(sign, name) for sign in signs] for name in TAKEN_OFF},
+        **{name: [0.0 if sign.talk is None else getattr(sign.talk, name) for sign in signs] for name in OF_TALK},
     }
     beside = [
         (places[previous.message], places[sign.message])

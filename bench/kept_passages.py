@@ -9,6 +9,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from backstory.domain.evidence_talk import telling_places
 from backstory.ports.models import Embedder, EmbeddingModel, Passage, Vector, WordVectors
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "bench"
@@ -22,11 +23,13 @@ class KeptPassages:
     What a model makes of a probe is part of its name here, so that a model changed under its name is read anew.
     """
 
-    def __init__(self, embedder: Embedder, folder: Path = CACHE) -> None:
+    def __init__(self, embedder: Embedder, folder: Path = CACHE, *, for_evidence: bool = False) -> None:
+        """``for_evidence`` keeps only the vectors of words that evidence compares, few of a long text."""
         folder.mkdir(parents=True, exist_ok=True)
         self._embedder = embedder
+        self._for_evidence = for_evidence
         self._name: str | None = None
-        self._raw = sqlite3.connect(folder / "passages.db", timeout=60)
+        self._raw = sqlite3.connect(folder / ("evidence.db" if for_evidence else "passages.db"), timeout=60)
         self._raw.execute("PRAGMA journal_mode = WAL")
         self._raw.execute(
             "CREATE TABLE IF NOT EXISTS passages (model TEXT, digest BLOB, vector BLOB, dimension INTEGER, words TEXT,"
@@ -75,6 +78,8 @@ class KeptPassages:
     def _keep(self, model: EmbeddingModel, digest: bytes, passage: Passage) -> None:
         blob = struct.pack(f"<{model.dimension}f", *passage.vector)
         words = passage.words
+        if words is not None and self._for_evidence:
+            words = words.at(telling_places(words.words))
         said = (None, None, None) if words is None else (words.dimension, json.dumps(words.words), words.matrix)
         self._raw.execute(
             "INSERT OR REPLACE INTO passages VALUES (?, ?, ?, ?, ?, ?)", (model.name, digest, blob, *said)

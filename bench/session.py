@@ -28,13 +28,13 @@ from backstory.domain.scope import Viewer
 from backstory.entrypoints.tools.evidence import MOST_QUOTED
 from bench.evidence import Answered, recall_figures
 from bench.evidence_sets import Conversation, read_beam, read_transcripts
+from bench.kept_passages import KeptPassages
 from bench.report import Report, spread
 from bench.session_answers import Answers, Readable, beam_answers, facts_of, shares, tokens_in, transcript_answers
 from bench.session_model import RuleModel, booked
 from bench.session_replay import MESSAGE_TOKENS, Replay, ReplayClock, Replayed, counted_once, in_one_session, sent_text
 from bench.session_tables import as_tables
 from bench.stores import STORES
-from bench.vector_cache import CachedEmbedder
 
 STRATEGIES = ("tree", "observations", "both")
 MODELS = ("none", "scripted", "both")
@@ -169,7 +169,7 @@ async def _opened(case: Case, server: RuleModel | None, store: str, clock: Repla
             environ |= {f"BACKSTORY_MODELS_{name}": value for name, value in asked.items()}
         settings = load(env=environ, project_root=None).settings
         backend = STORES[store].open(STORES[store].make(Path(folder)))
-        app = App(settings, backend, CachedEmbedder(MiniLmEmbedder(None)), no_embedder="", clock=clock)
+        app = App(settings, backend, KeptPassages(MiniLmEmbedder(None), for_evidence=True), no_embedder="", clock=clock)
         yield app
         await app.close()
 

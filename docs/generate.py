@@ -16,7 +16,7 @@ from typing import Any
 from backstory.adapters.tokens import EstimatedTokens
 from backstory.codecs.record import encode_memory
 from backstory.config.reference import render_reference as settings_page
-from backstory.domain.evidence import BY_WORDS, WITH_MEANING
+from backstory.domain.evidence import BY_WORDS, WITH_MEANING, WORD_BY_WORD
 from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
 from backstory.domain.memory import Kind, Memory, Times
 from backstory.domain.provenance import Origin, Provenance
@@ -110,10 +110,13 @@ def render_gate() -> str:
 
 
 def render_evidence_weights() -> str:
-    """What each sign of evidence counts, with meaning and by words alone."""
-    names = [field.name for field in fields(WITH_MEANING)]
-    rows = ((f"`{name}`", f"{getattr(WITH_MEANING, name):g}", f"{getattr(BY_WORDS, name):g}") for name in names)
-    return table(("Weight", "With meaning", "By words"), *rows)
+    """What each sign of evidence counts, by what took part in the search."""
+    columns = {"With meaning": WITH_MEANING, "By words": BY_WORDS, "Word by word": WORD_BY_WORD}
+    rows = (
+        (f"`{field.name}`", *(f"{getattr(weights, field.name):g}" for weights in columns.values()))
+        for field in fields(WITH_MEANING)
+    )
+    return table(("Weight", *columns), *rows)
 
 
 def render_weights() -> str:

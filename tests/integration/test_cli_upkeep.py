@@ -148,7 +148,7 @@ def test_a_store_is_backed_up_and_brought_back(shell: Shell) -> None:
     shell.ok("remember", "The cluster is called heron-2.")
     told = shell.json("backup", "copy.db")
     copy = shell.folder / "copy.db"
-    assert told == {"file": "copy.db", "bytes": copy.stat().st_size}
+    assert told == {"file": "copy.db", "bytes": copy.stat().st_size, "made_folder": None}
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert shell.error("backup", "copy.db")["hint"] == "name another file, or add --force"
     shell.ok("backup", "copy.db", "--force")

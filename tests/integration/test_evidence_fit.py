@@ -9,9 +9,10 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from backstory.domain.evidence import BY_WORDS, WITH_MEANING, EvidenceWeights, score_messages
+from backstory.domain.evidence import BY_WORDS, WITH_MEANING, WORD_BY_WORD, EvidenceWeights, score_messages
 from backstory.domain.evidence_passages import PassageNumber
 from backstory.domain.evidence_signs import PassageSigns
+from backstory.domain.evidence_talk import TalkSigns
 from backstory.domain.ids import MessageId, SessionId
 from bench.evidence_descent import Case, descend
 from bench.evidence_fit import NEUTRAL
@@ -43,6 +44,17 @@ def made_up(chance: random.Random, *, gold: int) -> list[PassageSigns]:
             brief=chance.random(),
             matched=(),
             telling=True,
+            talk=None
+            if n % 9 == 0
+            else TalkSigns(
+                alike=chance.uniform(-1, 1),
+                alike_near=chance.uniform(-1, 1),
+                alike_session=chance.uniform(-1, 1),
+                meaning_near=chance.uniform(-1, 1),
+                meaning_far=chance.uniform(-1, 1),
+                opening=float(n % 20 == 0),
+                of_oneself=float(n % 3 == 0),
+            ),
         )
         for n in range(60)
     ]
@@ -51,7 +63,7 @@ def made_up(chance: random.Random, *, gold: int) -> list[PassageSigns]:
 def test_the_arrays_rank_as_the_product_does() -> None:
     signs = made_up(random.Random(7), gold=3)
     table = as_table(signs)
-    for weights in (WITH_MEANING, BY_WORDS, NEUTRAL):
+    for weights in (WITH_MEANING, BY_WORDS, WORD_BY_WORD, NEUTRAL):
         assert table.ranking(weights) == [score.best.message for score in score_messages(signs, weights)]
 
 

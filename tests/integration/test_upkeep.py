@@ -13,7 +13,7 @@ from backstory.adapters.stores.memory import open_memory_store
 from backstory.adapters.stores.sqlite import migrations
 from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.entrypoints.drive import drive
-from backstory.errors import StoreUnavailable
+from backstory.errors import StoreDamaged, StoreUnavailable
 from backstory.ports.evidence import Sight
 from backstory.ports.upkeep import Invariant, Severity
 from backstory.testing.fakes import add_memories
@@ -75,6 +75,7 @@ BROKEN: list[tuple[Invariant, Severity, str]] = [
     (Invariant.PASSAGES, Severity.OUT_OF_STEP, "UPDATE passage_statistics SET documents = 77"),
     (Invariant.VECTORS, Severity.OUT_OF_STEP, "UPDATE vectors SET vector = x'00'"),
     (Invariant.VECTORS, Severity.OUT_OF_STEP, "UPDATE vectors SET n = 99"),
+    (Invariant.VECTORS, Severity.OUT_OF_STEP, "INSERT INTO passage_word_vectors VALUES (1, 'compass', x'00')"),
     (Invariant.SHOWINGS, Severity.OUT_OF_STEP, "DELETE FROM recall_block_memories"),
     (Invariant.SHOWINGS, Severity.OUT_OF_STEP, "INSERT INTO recall_block_memories VALUES ('other', 'm1')"),
     (Invariant.DIGESTS, Severity.OUT_OF_STEP, "UPDATE digest_pieces SET parent = 'node9_999'"),
@@ -166,6 +167,18 @@ def test_damage_in_the_middle_of_the_file_is_found(tmp_path: Path) -> None:
     overwrite_page_of(path, "memories")
     assert Severity.DAMAGE in {finding.severity for finding in verify(path)}
     assert Invariant.WHOLE in {finding.invariant for finding in verify(path)}
+
+
+def test_a_schema_whose_names_are_no_text_is_damage_and_not_an_error(tmp_path: Path) -> None:
+    path = closed(tmp_path / "memory.db")
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("PRAGMA writable_schema = ON")
+        raw.execute("UPDATE sqlite_master SET name = CAST(x'ff' AS TEXT), sql = 'x' WHERE name = 'memories'")
+    [found] = verify(path)
+    assert (found.invariant, found.severity) == (Invariant.WHOLE, Severity.DAMAGE)
+    assert "not text any more" in drive(upkeep_of(open_sqlite(path)).salvage()).lost[0]
+    with pytest.raises(StoreDamaged, match="is damaged"):
+        contents(open_sqlite(path))
 
 
 def test_everything_is_salvaged_from_a_whole_store(tmp_path: Path) -> None:

@@ -14,12 +14,11 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 from backstory.domain.evidence_signs import PassageSigns
+from backstory.domain.evidence_talk import DEVIATIONS, TalkSigns
 from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.typed_words import AS_TOKENS, Wording
 
 _BEST_OF_SESSION = 3
-_DEVIATIONS = 4.0
-"""Above the usual cosine that count as 1: among some hundred candidates the best lies at 3 to 4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class EvidenceWeights:
     the day that the question names, or a user's; ``asked`` where a user answers a question that holds the words;
     ``dated`` and ``counted`` where it tells a time or a number and the question wants one. ``length`` is taken off for
     each doubling of a message's passages among the candidates: of many, one fits by chance. ``brief`` is taken off a
-    passage of next to nothing.
+    passage of next to nothing. Those from ``alike`` on count what ``TalkSigns`` tells, where there are any.
     Then a message gets ``neighbour`` times the score of the better message beside it, and ``session`` times the mean
     of its session's best three.
     """
@@ -57,6 +56,13 @@ class EvidenceWeights:
     brief: float
     neighbour: float
     session: float
+    alike: float = 0.0
+    alike_near: float = 0.0
+    alike_session: float = 0.0
+    meaning_near: float = 0.0
+    meaning_far: float = 0.0
+    opening: float = 0.0
+    of_oneself: float = 0.0
 
 
 # Fitted by ``python -m bench fit-evidence`` on every second conversation of LoCoMo, BEAM and the labelled transcripts
@@ -99,6 +105,33 @@ BY_WORDS = EvidenceWeights(
     neighbour=0.3,
     session=0.08,
 )
+# For chats between people: fitted on every second conversation of LoCoMo alone (docs/adr/0020).
+WORD_BY_WORD = EvidenceWeights(
+    words=0.1,
+    words_far=0.35,
+    coverage=0.27,
+    session_words=0.0,
+    together=0.47,
+    meaning=0.09,
+    meaning_around=0.0,
+    speaker=0.85,
+    date=0.95,
+    user=0.0,
+    asked=0.5,
+    dated=0.55,
+    counted=0.24,
+    length=0.0,
+    brief=0.36,
+    neighbour=0.05,
+    session=0.0,
+    alike=0.51,
+    alike_near=0.37,
+    alike_session=0.59,
+    meaning_near=0.23,
+    meaning_far=0.21,
+    opening=0.2,
+    of_oneself=0.18,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +171,8 @@ def explain_evidence(signs: PassageSigns, wording: Wording = AS_TOKENS) -> tuple
         reasons.append(f"meaning {max(signs.cosine, signs.cosine_around or 0.0):.2f}")
     if signs.matched:
         reasons.append(f"words {signs.coverage:.0%} of the question ({', '.join(wording.of(signs.matched)[:6])})")
+    if signs.talk is not None and signs.talk.alike >= LIKE_ENOUGH:
+        reasons.append("like words")
     if signs.speaker:
         reasons.append("the speaker asked for")
     if signs.date:
@@ -148,6 +183,8 @@ def explain_evidence(signs: PassageSigns, wording: Wording = AS_TOKENS) -> tuple
 # The first values of a search on request, as for memories; a question of small talk alone asks for nothing.
 NEAR_ENOUGH = 0.25
 COVERED_ENOUGH = 0.1
+LIKE_ENOUGH = 0.25
+"""Agreement of words, one standard deviation above the usual, that is told among the reasons."""
 
 
 def answers(signs: PassageSigns) -> bool:
@@ -176,8 +213,16 @@ def _own_scores(signs: Sequence[PassageSigns], weights: EvidenceWeights) -> list
             score += weights.meaning_around * around
         score += weights.speaker * sign.speaker + weights.date * sign.date + weights.user * sign.user
         score += weights.dated * sign.dated + weights.counted * sign.counted
+        score += 0.0 if sign.talk is None else _of_talk(sign.talk, weights)
         scores.append(score - weights.length * sign.length - weights.brief * sign.brief)
     return scores
+
+
+def _of_talk(talk: TalkSigns, weights: EvidenceWeights) -> float:
+    agreed = weights.alike * talk.alike + weights.alike_near * talk.alike_near
+    agreed += weights.alike_session * talk.alike_session
+    agreed += weights.meaning_near * talk.meaning_near + weights.meaning_far * talk.meaning_far
+    return agreed + weights.opening * talk.opening + weights.of_oneself * talk.of_oneself
 
 
 def _nearness(signs: Sequence[PassageSigns]) -> list[float | None]:
@@ -186,7 +231,7 @@ def _nearness(signs: Sequence[PassageSigns]) -> list[float | None]:
     if not known:
         return [None] * len(signs)
     usual = sum(known) / len(known)
-    spread = _DEVIATIONS * math.sqrt(sum((cosine - usual) ** 2 for cosine in known) / len(known)) or 1.0
+    spread = DEVIATIONS * math.sqrt(sum((cosine - usual) ** 2 for cosine in known) / len(known)) or 1.0
     return [None if s.cosine is None else min(1.0, max(-1.0, (s.cosine - usual) / spread)) for s in signs]
 
 

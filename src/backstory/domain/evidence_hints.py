@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -11,6 +10,7 @@ from datetime import datetime, tzinfo
 from backstory.domain.conversation import Role
 from backstory.domain.date_phrases import find_dates
 from backstory.domain.evidence_passages import EvidencePassage
+from backstory.domain.evidence_talk import known_speakers, speaker_of
 from backstory.domain.ids import MessageId
 from backstory.domain.time_range import TimeRange
 
@@ -26,7 +26,6 @@ _NAMED_MONTH = (
 )
 _YEAR = r"\b(?:19|20)\d\d\b"
 _DAY = r"\b([0-3]?\d)(?:st|nd|rd|th)?\b"
-_NAME = r"([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30})?): "
 _BY_USER = r"(?i)\b(?:did|have|had|do) i\b|\bi (?:said|asked|told|mentioned|wanted|decided|described)\b|\bthe user\b"
 _BY_ASSISTANT = r"(?i)\b(?:did|have|had) you\b|\byou (?:said|suggested|recommended|told|gave)\b|\bthe assistant\b"
 _ASKS_TIME = r"(?i)\b(?:when|what (?:date|year|month|day|time)|which (?:year|month)|how long)\b"
@@ -36,8 +35,6 @@ _OF_TIME = """
     monday tuesday wednesday thursday friday saturday sunday
 """
 _TIME_WORDS = frozenset([*_OF_TIME.split(), *_MONTHS])
-_TOLD_AT_LEAST = 2
-"""Messages that begin with a name and a colon before it counts as a speaker's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +115,8 @@ def speaker_hint(question: str, passages: Iterable[EvidencePassage]) -> SpeakerH
 
     A speaker's name stands before a colon at the beginning of at least two of the messages.
     """
-    names = {
-        passage.message: match[1]
-        for passage in passages
-        if passage.text[:1].isupper() and (match := re.match(_NAME, passage.text)) is not None
-    }
-    known = [name for name, count in Counter(names.values()).items() if count >= _TOLD_AT_LEAST]
-    named = [name for name in known if re.search(rf"\b{re.escape(name)}\b", question)]
+    names = {passage.message: name for passage in passages if (name := speaker_of(passage.text)) is not None}
+    named = [name for name in known_speakers(names.values()) if re.search(rf"\b{re.escape(name)}\b", question)]
     if named:
         return SpeakerHint(name=named[0] if len(named) == 1 else None, names=names)
     by_user, by_assistant = re.search(_BY_USER, question), re.search(_BY_ASSISTANT, question)

@@ -12,10 +12,18 @@ from backstory.domain.conversation import Role
 from backstory.domain.evidence_hints import DateHint, DetailHint, SpeakerHint, tells_number, tells_time
 from backstory.domain.evidence_passages import LoadedPassage, PassageNumber
 from backstory.domain.evidence_phrases import Phrase, phrases_of, said_together
+from backstory.domain.evidence_talk import (
+    TalkSigns,
+    agreements,
+    joined_meaning,
+    nearness,
+    rarities,
+    tells_of_oneself,
+)
 from backstory.domain.ids import MessageId, SessionId
-from backstory.domain.ranking import BM25_B, BM25_K1
 from backstory.domain.small_talk import SMALL_TALK
 from backstory.domain.text import QueryTerm
+from backstory.domain.word_match import BM25_B, BM25_K1
 
 _FAR = 4
 """Passages before and after that are read along, where they were loaded without a gap."""
@@ -31,10 +39,27 @@ class EvidenceStatistics:
     mean_length: float
     frequency: Mapping[str, int]
 
+    @classmethod
+    def of_loaded(cls, loaded: Sequence[LoadedPassage]) -> EvidenceStatistics:
+        """Those of the passages that were loaded for a question, and of its tokens."""
+        return cls(
+            documents=len(loaded),
+            mean_length=sum(item.length for item in loaded) / max(1, len(loaded)),
+            frequency=Counter(token for item in loaded for token in item.held),
+        )
+
     def idf(self, token: str) -> float:
         """Rarity of a token, above 0."""
         count = min(self.frequency.get(token, 0), self.documents)
         return math.log(1.0 + (self.documents - count + 0.5) / (count + 0.5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedWords:
+    """Words of a question, and how near the nearest word of each passage comes to each of them (cosines)."""
+
+    words: Sequence[str]
+    nearest: Mapping[PassageNumber, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +68,7 @@ class PassageSigns:
     of the question it answers; ``coverage``, ``session_words``, ``together`` and ``brief`` lie in [0, 1], cosines are
     None where there is no vector; ``date`` lies in [0, 2]; ``length`` is the binary logarithm of how many passages of
     its message are candidates. ``matched`` are words of the question, here or beside it; ``telling`` says whether one
-    of them is more than small talk."""
+    of them is more than small talk. ``talk`` is None where words were not compared one by one."""
 
     passage: PassageNumber
     message: MessageId
@@ -66,6 +91,7 @@ class PassageSigns:
     brief: float
     matched: tuple[str, ...]
     telling: bool
+    talk: TalkSigns | None = None
 
 
 def read_signs(
@@ -77,11 +103,12 @@ def read_signs(
     speaker: SpeakerHint,
     date: DateHint | None,
     detail: DetailHint,
+    compared: ComparedWords | None = None,
 ) -> list[PassageSigns]:
     """The signs of each passage, in order. ``loaded`` is in the order of the sessions, as the index gives it.
 
     A passage's neighbours are those loaded directly before and after it. The vector of the joined passage is taken to
-    be the mean of theirs.
+    be the mean of theirs. ``compared`` is given for chats between people.
     """
     idf = {term.token: term.weight * statistics.idf(term.token) for term in terms}
     mass = sum(idf.values()) or 1.0
@@ -92,6 +119,7 @@ def read_signs(
     near = _joined(loaded, runs, reach=1)
     in_session = {session: _mass(held, idf) / mass for session, held in _held_in_sessions(loaded).items()}
     phrases = phrases_of([term.token for term in terms])
+    talk = [None] * len(loaded) if compared is None else _talk(loaded, runs, compared, idf, cosines)
     signs = []
     for place, item in enumerate(loaded):
         passage, held = item.passage, near[place]
@@ -120,9 +148,43 @@ def read_signs(
                 brief=max(0.0, 1.0 - item.length / _BRIEF_TOKENS),
                 matched=tuple(term.token for term in terms if term.token in held) if held else (),
                 telling=any(token not in SMALL_TALK for token in held),
+                talk=talk[place],
             )
         )
     return signs
+
+
+def _talk(
+    loaded: Sequence[LoadedPassage],
+    runs: Sequence[range],
+    compared: ComparedWords,
+    idf: Mapping[str, float],
+    cosines: Mapping[PassageNumber, float],
+) -> list[TalkSigns]:
+    numbers = [item.passage.number for item in loaded]
+    near, far = ([_window(run, place, reach=reach) for place, run in enumerate(runs)] for reach in (1, _FAR))
+    agreed = agreements(
+        [compared.nearest.get(number) for number in numbers],
+        rarities(compared.words, idf),
+        windows=near,
+        sessions=[item.passage.session for item in loaded],
+    )
+    known, lengths = [cosines.get(number) for number in numbers], [item.length for item in loaded]
+    meaning = zip(*(nearness(joined_meaning(known, lengths, windows)) for windows in (near, far)), strict=True)
+    return [
+        TalkSigns(
+            alike=alike,
+            alike_near=alike_near,
+            alike_session=alike_session,
+            meaning_near=meaning_near,
+            meaning_far=meaning_far,
+            opening=float(item.before is None),
+            of_oneself=float(tells_of_oneself(item.passage.text)),
+        )
+        for item, (alike, alike_near, alike_session), (meaning_near, meaning_far) in zip(
+            loaded, agreed, meaning, strict=True
+        )
+    ]
 
 
 def _runs(loaded: Sequence[LoadedPassage]) -> list[range]:

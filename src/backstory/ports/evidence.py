@@ -14,7 +14,7 @@ from backstory.domain.evidence_passages import LoadedPassage, PassageNumber
 from backstory.domain.ids import SessionId
 from backstory.domain.scope import Viewer
 from backstory.domain.time_range import TimeRange
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.models import EmbeddingModel, Vector, WordVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +50,11 @@ class UnembeddedPassage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedPassage:
-    """The vector of a passage."""
+    """The vector of a passage, and those of the words in it that are to be compared, if any."""
 
     number: PassageNumber
     vector: Vector
+    words: WordVectors | None = None
 
 
 class EvidenceIndex(Protocol):
@@ -87,13 +88,24 @@ class EvidenceIndex(Protocol):
         """The cosines of these passages; those without a vector of this model are left out."""
         ...
 
+    async def compare_words(
+        self, words: WordVectors, numbers: Sequence[PassageNumber], *, model: EmbeddingModel
+    ) -> Mapping[PassageNumber, Sequence[float]]:
+        """For each of these passages, the cosine of its nearest word to each word of ``words``, in their order.
+
+        Passages without vectors of words of this model, its dimension and the width of ``words`` are left out, as are
+        those that are gone; no words, no passages. Cost: some 10 ms for 1,000 passages.
+        """
+        ...
+
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[UnembeddedPassage]:
         """Passages that have no vector of this model and dimension, the newest first."""
         ...
 
     async def put_vectors(self, vectors: Sequence[EmbeddedPassage], *, model: EmbeddingModel) -> int:
-        """Store vectors; one whose passage is gone is skipped. Returns how many were stored. Raises InputError, and
-        stores none, when a vector's length is not the model's dimension."""
+        """Store vectors, in place of those the passages had of this model; one whose passage is gone is skipped.
+        Returns how many were stored. Raises InputError, and stores none, when a vector's length is not the model's
+        dimension."""
         ...
 
     async def vector_counts(self) -> Mapping[str, int]:

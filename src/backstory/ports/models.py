@@ -31,6 +31,15 @@ class WordVectors:
     dimension: int
     matrix: bytes
 
+    def at(self, places: Sequence[int]) -> WordVectors:
+        """The words at these places, in their order, with their vectors."""
+        width = self.dimension
+        return WordVectors(
+            words=tuple(self.words[place] for place in places),
+            dimension=width,
+            matrix=b"".join(self.matrix[place * width : (place + 1) * width] for place in places),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from backstory.domain.evidence import (
     BY_WORDS,
     WITH_MEANING,
+    WORD_BY_WORD,
     EvidenceScore,
     EvidenceWeights,
     answers,
@@ -20,7 +21,7 @@ from backstory.domain.evidence_asked import asks_back
 from backstory.domain.evidence_hints import date_hint, detail_hint, speaker_hint
 from backstory.domain.evidence_offer import EvidenceOffer, is_quotable, offer
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageNumber
-from backstory.domain.evidence_signs import EvidenceStatistics, PassageSigns, read_signs
+from backstory.domain.evidence_signs import ComparedWords, EvidenceStatistics, PassageSigns, read_signs
 from backstory.domain.ids import SessionId
 from backstory.domain.interchange import imported_from
 from backstory.domain.outdated import outdated_note
@@ -60,11 +61,12 @@ NOT_ASKED_BACK = "the prompt does not ask for anything said earlier"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
     """Everything known about the candidates of one question, before any weighing. ``with_meaning`` tells whether
-    vectors took part."""
+    vectors took part, ``word_by_word`` whether those of words did."""
 
     signs: Sequence[PassageSigns] = ()
     loaded: Sequence[LoadedPassage] = ()
     with_meaning: bool = False
+    word_by_word: bool = False
     skipped: str | None = None
 
 
@@ -224,10 +226,12 @@ class EvidenceRecall:
         numbers = list(dict.fromkeys([*words.numbers, *nearest]))
         loaded = await self._index.neighbours(numbers, tokens=tokens)
         cosines = await self._meaning.similarities(asked, nearest, loaded)
+        compared = await self._meaning.compare_words(asked, loaded)
         return Signs(
-            signs=self._read_signs(text, terms, loaded, words, cosines),
+            signs=self._read_signs(text, terms, loaded, words, cosines, compared),
             loaded=loaded,
             with_meaning=bool(cosines),
+            word_by_word=compared is not None,
             skipped=asked.skipped,
         )
 
@@ -238,17 +242,19 @@ class EvidenceRecall:
         loaded: Sequence[LoadedPassage],
         words: PassageSearch,
         cosines: Mapping[PassageNumber, float],
+        compared: ComparedWords | None = None,
     ) -> list[PassageSigns]:
+        # what goes without saying among these people, other chats of the store do not know
+        statistics = _of_store(words) if compared is None else EvidenceStatistics.of_loaded(loaded)
         return read_signs(
             terms,
             loaded,
-            statistics=EvidenceStatistics(
-                documents=words.documents, mean_length=words.mean_length, frequency=words.frequency
-            ),
+            statistics=statistics,
             cosines=cosines,
             speaker=speaker_hint(question, [item.passage for item in loaded]),
             date=date_hint(question, now=self._clock.now(), zone=self._zone),
             detail=detail_hint(question),
+            compared=compared,
         )
 
 
@@ -256,8 +262,14 @@ async def _in_place(work: Callable[[], Coroutine[Any, Any, T]]) -> T:  # Any: no
     return await work()
 
 
+def _of_store(words: PassageSearch) -> EvidenceStatistics:
+    return EvidenceStatistics(documents=words.documents, mean_length=words.mean_length, frequency=words.frequency)
+
+
 def weights_for(found: Signs) -> EvidenceWeights:
     """The weights that fit what took part in the search."""
+    if found.word_by_word:
+        return WORD_BY_WORD
     return WITH_MEANING if found.with_meaning else BY_WORDS
 
 

@@ -9,17 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backstory.domain.evidence_passages import LoadedPassage, PassageNumber
+from backstory.domain.evidence_signs import ComparedWords
+from backstory.domain.evidence_talk import speakers_between_themselves, telling_places
 from backstory.errors import ModelError
 from backstory.ports.evidence import EvidenceIndex, Sight
-from backstory.ports.models import Embedder, EmbeddingModel, Vector
+from backstory.ports.models import Embedder, EmbeddingModel, Vector, WordVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question as the model reads it; without a vector, ``skipped`` says why unless none was wanted."""
+    """A question as the model reads it, and its words if the model tells them apart; without a vector, ``skipped`` says
+    why unless none was wanted."""
 
     model: EmbeddingModel | None = None
     vector: Vector | None = None
+    words: WordVectors | None = None
     skipped: str | None = None
 
 
@@ -51,10 +55,12 @@ class MeaningSearch:
                 self._searchable = model.name
             from backstory.domain.admission import admit_evidence  # not needed by a search by words
 
-            vector = (await self._embedder.embed([admit_evidence(text)]))[0]
+            passage = (await self._embedder.read([admit_evidence(text)]))[0]
         except ModelError as error:
             return Asked(skipped=str(error))
-        return Asked(model=model, vector=vector)
+        if passage is None:
+            return Asked(model=model)
+        return Asked(model=model, vector=passage.vector, words=passage.words)
 
     async def nearest(self, asked: Asked, sight: Sight, *, limit: int) -> Mapping[PassageNumber, float]:
         """The passages nearest to a question, and their similarities; none where it has no vector."""
@@ -70,3 +76,18 @@ class MeaningSearch:
             return {}
         others = [item.passage.number for item in loaded if item.passage.number not in known]
         return {**known, **await self._index.similarities(asked.vector, others, model=asked.model)}
+
+    async def compare_words(self, asked: Asked, loaded: Sequence[LoadedPassage]) -> ComparedWords | None:
+        """The question's words, without the speakers' names, held against those of passages of a chat between people.
+
+        None where it is no such chat, and where most passages have no vectors of words.
+        """
+        if asked.model is None or asked.words is None:
+            return None
+        speakers = speakers_between_themselves([item.passage.text for item in loaded])
+        if not speakers:
+            return None
+        words = asked.words.at(telling_places(asked.words.words, names=speakers))
+        numbers = [item.passage.number for item in loaded]
+        nearest = await self._index.compare_words(words, numbers, model=asked.model)
+        return ComparedWords(words=words.words, nearest=nearest) if 2 * len(nearest) > len(loaded) else None

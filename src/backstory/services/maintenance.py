@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from backstory.domain.evidence_talk import speaker_of, telling_places
 from backstory.errors import ModelError
 from backstory.ports.backend import Backend
-from backstory.ports.evidence import EmbeddedPassage
+from backstory.ports.evidence import EmbeddedPassage, UnembeddedPassage
 from backstory.ports.index import Embedded
-from backstory.ports.models import Embedder, EmbeddingModel, SecondEmbedder
+from backstory.ports.models import Embedder, EmbeddingModel, Passage, SecondEmbedder
 
 BATCH = 32
 PASSAGE_BATCH = 8  # passages are long: about a third of a second, in which a prompt may be waiting for its vector
@@ -147,11 +148,9 @@ class Maintenance:
         while missing := await self._backend.evidence.unembedded(model=model, limit=PASSAGE_BATCH):
             if give_way is not None:
                 await give_way()
-            vectors = await self._embedder.embed([item.text for item in missing])
+            read = await self._embedder.read([item.text for item in missing])
             ready = [
-                EmbeddedPassage(number=item.number, vector=vector)
-                for item, vector in zip(missing, vectors, strict=True)
-                if vector is not None
+                _embedded(item, passage) for item, passage in zip(missing, read, strict=True) if passage is not None
             ]
             stored = await self._backend.evidence.put_vectors(ready, model=model)
             done.count(passages=stored)
@@ -174,6 +173,13 @@ class Maintenance:
     async def _drop_other_evidence(self, keep: str) -> int:
         others = [name for name in await self._backend.evidence.vector_counts() if name != keep]
         return sum([await self._backend.evidence.drop_vectors(model_name=name) for name in others])
+
+
+def _embedded(item: UnembeddedPassage, passage: Passage) -> EmbeddedPassage:
+    """With the vectors of the telling words where somebody speaks by name."""
+    words = passage.words if speaker_of(item.text) is not None else None
+    kept = None if words is None else words.at(telling_places(words.words))
+    return EmbeddedPassage(number=item.number, vector=passage.vector, words=kept)
 
 
 class _Done:

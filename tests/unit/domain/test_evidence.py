@@ -12,6 +12,7 @@ from backstory.domain.conversation import Role
 from backstory.domain.evidence import (
     BY_WORDS,
     WITH_MEANING,
+    WORD_BY_WORD,
     EvidenceWeights,
     answers,
     explain_evidence,
@@ -19,7 +20,7 @@ from backstory.domain.evidence import (
 )
 from backstory.domain.evidence_hints import date_hint, detail_hint, speaker_hint
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageNumber
-from backstory.domain.evidence_signs import EvidenceStatistics, PassageSigns, read_signs
+from backstory.domain.evidence_signs import ComparedWords, EvidenceStatistics, PassageSigns, read_signs
 from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.text import analyse, analyse_query
 from backstory.testing.fakes import START
@@ -50,7 +51,10 @@ def talk(
 
 
 def signs(
-    question: str, loaded: Sequence[LoadedPassage], cosines: Mapping[int, float] | None = None
+    question: str,
+    loaded: Sequence[LoadedPassage],
+    cosines: Mapping[int, float] | None = None,
+    compared: ComparedWords | None = None,
 ) -> list[PassageSigns]:
     """The signs of passages for a question; statistics are those of the passages."""
     terms = analyse_query(question)
@@ -66,6 +70,7 @@ def signs(
         speaker=speaker_hint(question, [item.passage for item in loaded]),
         date=date_hint(question, now=START, zone=UTC),
         detail=detail_hint(question),
+        compared=compared,
     )
 
 
@@ -215,3 +220,27 @@ def test_reasons_name_every_sign() -> None:
     assert reasons[0] == "meaning 0.50"
     assert "heron" in reasons[1]
     assert reasons[2:] == ("the speaker asked for", "the time asked for")
+
+
+def test_where_people_talk_the_words_that_agree_bring_up_the_answer() -> None:
+    loaded = talk("Ada: hi Ben!", "Ben: hello", "Ada: I bought a canoe", "Ben: how nice")
+    near = {PassageNumber(n): (0.8 if n == 3 else 0.1,) for n in range(1, 5)}
+    found = signs("which boat", loaded, compared=ComparedWords(words=["boat"], nearest=near))
+    assert ranked(found, WORD_BY_WORD)[0] == "m3"
+    told = [sign.talk for sign in found if sign.talk is not None]
+    assert [sign.opening for sign in told] == [1.0, 0.0, 0.0, 0.0]
+    assert [sign.of_oneself for sign in told] == [0.0, 0.0, 1.0, 0.0]
+    assert "like words" in explain_evidence(found[2])
+    assert "like words" not in explain_evidence(found[1])
+
+
+def test_elsewhere_nothing_is_said_of_talk() -> None:
+    found = signs("which boat", talk("the canoe", "the heron"))
+    assert [sign.talk for sign in found] == [None, None]
+
+
+def test_statistics_of_what_was_loaded_count_its_words() -> None:
+    here = EvidenceStatistics.of_loaded(talk("the heron", "the heron and the barn", "nothing"))
+    assert (here.documents, here.frequency["heron"], here.frequency["barn"]) == (3, 2, 1)
+    assert here.idf("barn") > here.idf("heron") > 0.0
+    assert EvidenceStatistics.of_loaded([]).mean_length == 0.0

@@ -197,3 +197,28 @@ def test_a_limit_out_of_bounds_is_refused(shop: Shop, limit: int) -> None:
 @pytest.mark.parametrize("question", ['"', "NOT OR *", "tokens: ^heron", "(((", "x" * 50_000, "heron \x00", "💥"])
 def test_no_question_breaks_the_search(shop: Shop, question: str) -> None:
     search(archived(shop, *SAID), question)
+
+
+TALK = (
+    (Role.USER, "Ada: hello Ben"),
+    (Role.USER, "Ben: hello yourself"),
+    (Role.USER, "Ada: I bought a canoe yesterday"),
+    (Role.USER, "Ben: how nice, where from"),
+)
+
+
+def test_the_words_of_a_talk_between_people_are_compared_one_by_one(shop: Shop) -> None:
+    shop.embedder = HashEmbedder()
+    archived(shop, *TALK)
+    assert "like words" not in search(shop, "Ada canoe", lexical_only=True).results[0].reasons
+    shop.do(shop.maintenance.embed_missing())
+    best = search(shop, "Ada canoe").results[0]
+    assert best.passage.text == TALK[2][1]
+    assert "like words" in best.reasons
+
+
+def test_the_words_of_a_session_with_an_assistant_are_not(shop: Shop) -> None:
+    shop.embedder = HashEmbedder()
+    archived(shop, *SAID)
+    shop.do(shop.maintenance.embed_missing())
+    assert "like words" not in search(shop, "heron exporter midnight").results[0].reasons

@@ -18,11 +18,12 @@ from backstory.domain.lifecycle import Revision
 from backstory.domain.memory import Sensitivity
 from backstory.domain.provenance import Origin, Provenance
 from backstory.entrypoints.tools.evidence import evidence_answer
-from backstory.services.context_block import Context, ContextBlocks
+from backstory.services.context_block import ContextBlocks
 from backstory.services.erasure import Erasing
 from backstory.services.evidence import NOT_ASKED_BACK, EvidenceRecall
 from backstory.services.evidence_quotes import EvidenceQuotes
 from backstory.services.prompt import Prompts
+from backstory.services.prompt_block import Context
 from backstory.services.wishes import Prompt
 from backstory.testing.fakes import ORCHARD, START, HashEmbedder, failing_backend
 

@@ -16,6 +16,7 @@ from backstory.testing.contracts.doubt_store import DOUBT_STORE_CHECKS
 from backstory.testing.contracts.dream_store import DREAM_STORE_CHECKS
 from backstory.testing.contracts.eraser import ERASER_CHECKS
 from backstory.testing.contracts.evidence_index import EVIDENCE_INDEX_CHECKS
+from backstory.testing.contracts.evidence_words import EVIDENCE_WORDS_CHECKS
 from backstory.testing.contracts.keepsake_store import KEEPSAKE_STORE_CHECKS
 from backstory.testing.contracts.ledger import LEDGER_CHECKS
 from backstory.testing.contracts.memory_store import MEMORY_STORE_CHECKS
@@ -38,6 +39,7 @@ BACKEND_CHECKS: tuple[Check, ...] = (
     *BLOB_CHECKS,
     *RETENTION_CHECKS,
     *EVIDENCE_INDEX_CHECKS,
+    *EVIDENCE_WORDS_CHECKS,
     *LEDGER_CHECKS,
     *DIGEST_STORE_CHECKS,
     *DIGEST_PIECE_CHECKS,
@@ -60,6 +62,7 @@ __all__ = [
     "DREAM_STORE_CHECKS",
     "ERASER_CHECKS",
     "EVIDENCE_INDEX_CHECKS",
+    "EVIDENCE_WORDS_CHECKS",
     "KEEPSAKE_STORE_CHECKS",
     "LEDGER_CHECKS",
     "MEMORY_STORE_CHECKS",

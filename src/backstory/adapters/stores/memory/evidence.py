@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import mul
 
 from backstory.adapters.stores.memory.conversation import InMemoryConversations
+from backstory.adapters.word_agreement import nearest_words
 from backstory.domain.evidence_passages import (
     EvidencePassage,
     LoadedPassage,
@@ -21,7 +22,7 @@ from backstory.domain.scope import may_read
 from backstory.domain.text import analyse
 from backstory.ports.evidence import EmbeddedPassage, PassageSearch, Sight, UnembeddedPassage
 from backstory.ports.index import affordable, check_length
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.models import EmbeddingModel, Vector, WordVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class InMemoryEvidenceIndex:
         self._limits = limits or PassageLimits()
         self._numbers: dict[tuple[PartId, int, str], PassageNumber] = {}
         self._words: dict[PassageNumber, Counter[str]] = {}
-        self._vectors: dict[tuple[PassageNumber, EmbeddingModel], Vector] = {}
+        self._vectors: dict[tuple[PassageNumber, EmbeddingModel], EmbeddedPassage] = {}
 
     async def search_text(self, tokens: Sequence[str], sight: Sight, *, limit: int) -> PassageSearch:
         rows = self._rows()
@@ -82,7 +83,14 @@ class InMemoryEvidenceIndex:
     ) -> Mapping[PassageNumber, float]:
         check_length(vector, model)
         known = {n: self._vectors[n, model] for n in numbers if (n, model) in self._vectors}
-        return {n: sum(map(mul, vector, other)) for n, other in known.items()}
+        return {n: sum(map(mul, vector, other.vector)) for n, other in known.items()}
+
+    async def compare_words(
+        self, words: WordVectors, numbers: Sequence[PassageNumber], *, model: EmbeddingModel
+    ) -> Mapping[PassageNumber, Sequence[float]]:
+        living = {row.passage.number for row in self._rows()}
+        held = {n: self._vectors.get((n, model)) for n in numbers if n in living}
+        return nearest_words(words, {n: item.words.matrix for n, item in held.items() if item and item.words})
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[UnembeddedPassage]:
         missing = [row.passage for row in self._rows() if (row.passage.number, model) not in self._vectors]
@@ -93,7 +101,7 @@ class InMemoryEvidenceIndex:
         for item in vectors:
             check_length(item.vector, model)
         living = {row.passage.number for row in self._rows()}
-        kept = {(item.number, model): item.vector for item in vectors if item.number in living}
+        kept = {(item.number, model): item for item in vectors if item.number in living}
         self._vectors |= kept
         return len(kept)
 

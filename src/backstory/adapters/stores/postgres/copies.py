@@ -125,6 +125,8 @@ def _copy_passages(raw: Raw, file: sqlite3.Connection) -> None:
     _copy(raw, file, "passage_words (rowid, tokens)", f"SELECT n, tokens FROM passages {place}")
     vectors = "n, model, dimension, vector"
     _copy(raw, file, f"passage_vectors ({vectors})", f"SELECT {vectors} FROM passage_vectors {place}")
+    words = f"SELECT n, model, words FROM passage_vectors WHERE tenant = {TENANT} AND words IS NOT NULL ORDER BY n"
+    _copy(raw, file, "passage_word_vectors (n, model, words)", words)
     statement = f"SELECT documents, tokens, analyser FROM passage_statistics WHERE tenant = {TENANT}"
     sums: Sequence[Any] | None = raw.execute(statement).fetchone()
     if sums is not None:

@@ -18,13 +18,14 @@ from backstory.adapters.stores.postgres.storable import storable
 from backstory.adapters.stores.postgres.tenancy import TENANT
 from backstory.adapters.stores.sqlite.rows import from_us, to_us
 from backstory.adapters.stores.vector_matrix import cosines, pack
+from backstory.adapters.word_agreement import nearest_words
 from backstory.domain.conversation import Role
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageLimits, PassageNumber
 from backstory.domain.ids import MessageId, SessionId
-from backstory.domain.ranking import BM25_B, BM25_K1
+from backstory.domain.word_match import BM25_B, BM25_K1
 from backstory.ports.evidence import EmbeddedPassage, PassageSearch, Sight, UnembeddedPassage
 from backstory.ports.index import affordable, check_length
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.models import EmbeddingModel, Vector, WordVectors
 
 _Raw = psycopg.Connection[Any]  # Any: rows hold whatever a statement selects
 
@@ -72,8 +73,20 @@ class PostgresEvidenceIndex:
     ) -> Mapping[PassageNumber, float]:
         check_length(vector, model)
         clause = Where([f"p.tenant = {TENANT}"])
-        clause.add("p.n = ANY(%s)", list(numbers))
+        # said of the vectors: before the planner has seen them, it would look each up among all passages asked for
+        clause.add("v.n = ANY(%s)", list(numbers))
         return await self._connection.read(lambda raw: self._cosines(raw, vector, clause, model, len(numbers)))
+
+    async def compare_words(
+        self, words: WordVectors, numbers: Sequence[PassageNumber], *, model: EmbeddingModel
+    ) -> Mapping[PassageNumber, Sequence[float]]:
+        statement = (
+            f"SELECT n, words FROM passage_vectors WHERE tenant = {TENANT} AND n = ANY(%s) AND model = %s "
+            "AND dimension = %s AND words IS NOT NULL"
+        )
+        parameters = (list(numbers), model.name, model.dimension)
+        rows = await self._connection.read(lambda raw: raw.execute(statement, parameters, binary=True).fetchall())
+        return nearest_words(words, {PassageNumber(n): matrix for n, matrix in rows})
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[UnembeddedPassage]:
         statement = (
@@ -89,6 +102,7 @@ class PostgresEvidenceIndex:
         for item in vectors:
             check_length(item.vector, model)
         packed = {item.number: pack(item.vector) for item in vectors}
+        words = {item.number: item.words and item.words.matrix for item in vectors}
 
         def work(raw: _Raw) -> int:
             lock_evidence(raw)
@@ -98,10 +112,11 @@ class PostgresEvidenceIndex:
                 (model.name, list(packed)),
             )
             return raw.execute(
-                "INSERT INTO passage_vectors (n, model, dimension, vector) SELECT p.n, %s, %s, given.vector "
-                "FROM unnest(%s::bigint[], %s::bytea[]) AS given (n, vector) "
+                "INSERT INTO passage_vectors (n, model, dimension, vector, words) "
+                "SELECT p.n, %s, %s, given.vector, given.words "
+                "FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[]) AS given (n, vector, words) "
                 f"JOIN passages p ON p.tenant = {TENANT} AND p.n = given.n",
-                (model.name, model.dimension, list(packed), list(packed.values())),
+                (model.name, model.dimension, list(packed), list(packed.values()), list(words.values())),
             ).rowcount
 
         return await self._connection.write(work, again=work)

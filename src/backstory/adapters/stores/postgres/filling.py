@@ -103,11 +103,15 @@ def _insert_passages(raw: Raw, file: sqlite3.Connection) -> None:
     )
     for rows in _batches(file, statement):
         numbers |= _insert_some_passages(raw, [storable(*row) for row in rows])
-    for rows in _batches(file, "SELECT n, model, dimension, vector FROM passage_vectors ORDER BY n, model"):
+    statement = (
+        "SELECT v.n, v.model, v.dimension, v.vector, w.words FROM passage_vectors v "
+        "LEFT JOIN passage_word_vectors w ON w.n = v.n AND w.model = v.model ORDER BY v.n, v.model"
+    )
+    for rows in _batches(file, statement):
         raw.execute(
-            "INSERT INTO passage_vectors (n, model, dimension, vector) "
-            "SELECT * FROM unnest(%s::bigint[], %s::text[], %s::int[], %s::bytea[])",
-            _by_column([(numbers[n], *rest) for n, *rest in rows if n in numbers]) or [[], [], [], []],
+            "INSERT INTO passage_vectors (n, model, dimension, vector, words) "
+            "SELECT * FROM unnest(%s::bigint[], %s::text[], %s::int[], %s::bytea[], %s::bytea[])",
+            _by_column([(numbers[n], *rest) for n, *rest in rows if n in numbers]) or [[], [], [], [], []],
         )
     documents, tokens, analyser = file.execute("SELECT documents, tokens, analyser FROM passage_statistics").fetchone()
     raw.execute(

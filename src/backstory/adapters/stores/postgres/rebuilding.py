@@ -253,7 +253,7 @@ def _drop_loose_blobs(raw: Raw) -> int:
 async def _settle_twins(connection: Connection, table: str) -> int:
     """A vector whose twin is missing or another is written once more, and its trigger makes the twin."""
     key = "seq" if table == "vectors" else "n"
-    columns = "n, model, dimension, vector" + (", words" if table == "vectors" else "")
+    columns = "n, model, dimension, vector, words"
     statement = f"{MISSING_TWINS[table]} UNION {WRONG_TWINS[table].format(condition='true')}"
     wrong = [(row[0], row[2]) for row in await _read(connection, statement)]
 

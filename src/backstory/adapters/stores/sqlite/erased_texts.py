@@ -35,10 +35,10 @@ _STEP = 500  # rows between two tidings of progress
 # project is known.
 _APART = frozenset({
     "memories", "memory_tags", "change_edits", "parts", "passages", "blobs", "part_blobs", "vectors",
-    "passage_vectors", "word_statistics", "passage_statistics", "vector_removals", "summaries", "summary_sources",
-    "recall_block_memories", "erasures", "erased_parts", "projects", "project_aliases", "project_traits",
-    "project_moves", "meta", "sqlite_sequence", "git_changes", "git_memories", "git_streams", "git_rewritten",
-    "git_left",
+    "passage_vectors", "passage_word_vectors", "word_statistics", "passage_statistics", "vector_removals", "summaries",
+    "summary_sources", "recall_block_memories", "erasures", "erased_parts", "projects", "project_aliases",
+    "project_traits", "project_moves", "meta", "sqlite_sequence", "git_changes", "git_memories", "git_streams",
+    "git_rewritten", "git_left",
 })  # fmt: skip
 _PLACES = {
     "changes": "history", "sessions": "titles", "recall_blocks": "blocks", "digest_pieces": "digests",

@@ -12,12 +12,13 @@ from backstory.adapters.stores.sqlite.connection import Connection
 from backstory.adapters.stores.sqlite.passages import index_session, is_outdated, mark_current
 from backstory.adapters.stores.sqlite.rows import from_us, to_us
 from backstory.adapters.stores.vector_matrix import cosines, nearest, pack
+from backstory.adapters.word_agreement import nearest_words
 from backstory.domain.conversation import Role
 from backstory.domain.evidence_passages import EvidencePassage, LoadedPassage, PassageLimits, PassageNumber
 from backstory.domain.ids import MessageId, SessionId
 from backstory.ports.evidence import EmbeddedPassage, PassageSearch, Sight, UnembeddedPassage
 from backstory.ports.index import affordable, check_length
-from backstory.ports.models import EmbeddingModel, Vector
+from backstory.ports.models import EmbeddingModel, Vector, WordVectors
 
 _PLACE = "created_us, message, part, position"
 _BATCH = 500  # stays below SQLite's limit of bound parameters in every build since 3.7 (999)
@@ -70,6 +71,21 @@ class SqliteEvidenceIndex:
         found = zip(rows, cosines([blob for _, blob in rows], vector), strict=True)
         return {PassageNumber(n): cosine for (n, _), cosine in found}
 
+    async def compare_words(
+        self, words: WordVectors, numbers: Sequence[PassageNumber], *, model: EmbeddingModel
+    ) -> Mapping[PassageNumber, Sequence[float]]:
+        # CROSS JOIN fixes the order: passages without words cost no look at their vectors
+        statement = (
+            "SELECT w.n, w.words FROM passage_word_vectors w CROSS JOIN passage_vectors v ON v.n = w.n "
+            "AND v.model = w.model WHERE w.model = ? AND v.dimension = ? AND w.n IN ({marks})"
+        )
+
+        def work(raw: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            return list(_in_batches(raw, statement, numbers, model.name, model.dimension))
+
+        rows = await self._connection.read(work)
+        return nearest_words(words, {PassageNumber(n): matrix for n, matrix in rows})
+
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[UnembeddedPassage]:
         statement = (
             "SELECT p.n, p.text FROM passages p WHERE NOT EXISTS "
@@ -83,12 +99,8 @@ class SqliteEvidenceIndex:
     async def put_vectors(self, vectors: Sequence[EmbeddedPassage], *, model: EmbeddingModel) -> int:
         for item in vectors:
             check_length(item.vector, model)
-        statement = (
-            "INSERT OR REPLACE INTO passage_vectors (n, model, dimension, vector) "
-            "SELECT n, ?, ?, ? FROM passages WHERE n = ?"
-        )
-        rows = [(model.name, model.dimension, pack(item.vector), item.number) for item in vectors]
-        return await self._connection.write(lambda raw: sum(raw.execute(statement, row).rowcount for row in rows))
+        packed = [(item, pack(item.vector)) for item in vectors]
+        return await self._connection.write(lambda raw: sum(_put_vector(raw, *row, model) for row in packed))
 
     async def vector_counts(self) -> Mapping[str, int]:
         statement = "SELECT model, count(*) FROM passage_vectors GROUP BY model"
@@ -213,6 +225,19 @@ def _loaded(row: Sequence[object], before: int | None, tokens: Sequence[str]) ->
         length=counts.total(),
         before=None if before is None else PassageNumber(before),
     )
+
+
+def _put_vector(raw: sqlite3.Connection, item: EmbeddedPassage, vector: bytes, model: EmbeddingModel) -> int:
+    """How many vectors were stored: none where the passage is gone. The row before goes, and its words with it."""
+    statement = (
+        "INSERT OR REPLACE INTO passage_vectors (n, model, dimension, vector) "
+        "SELECT n, ?, ?, ? FROM passages WHERE n = ?"
+    )
+    stored = raw.execute(statement, (model.name, model.dimension, vector, item.number)).rowcount
+    if stored and item.words is not None:
+        words = (item.number, model.name, item.words.matrix)
+        raw.execute("INSERT INTO passage_word_vectors (n, model, words) VALUES (?, ?, ?)", words)
+    return stored
 
 
 def _in_batches(

@@ -14,7 +14,7 @@ from backstory.adapters.stores.sqlite.frozen_texts import withdraw_showing
 from backstory.adapters.stores.sqlite.passages import index_session, mark_current
 from backstory.adapters.stores.sqlite.rows import COLUMNS, memory_from_row
 from backstory.adapters.stores.sqlite.verified_evidence import LONE_BLOBS, LONE_REFS, SHOWN_BY_BLOCKS
-from backstory.adapters.stores.sqlite.verified_memories import lookups_of, sums_of, unfit, words_of
+from backstory.adapters.stores.sqlite.verified_memories import LONE_WORD_VECTORS, lookups_of, sums_of, unfit, words_of
 from backstory.adapters.stores.sqlite.words import index_words, unindex_words
 from backstory.domain.evidence_passages import PassageLimits
 from backstory.domain.history import WITHHELD
@@ -138,6 +138,7 @@ def _settle(raw: sqlite3.Connection) -> int:
         wrong += raw.execute(f"DELETE FROM {words} WHERE rowid NOT IN (SELECT n FROM {rows})").rowcount
     for vectors, rows in (("vectors", "memories"), ("passage_vectors", "passages")):
         wrong += raw.execute(f"DELETE FROM {vectors} WHERE {unfit(rows)}").rowcount
+    wrong += raw.execute(f"DELETE FROM passage_word_vectors WHERE {LONE_WORD_VECTORS}").rowcount
     wrong += _sum_up(raw, "memory_words", "word_statistics", INDEX_VERSION)
     wrong += _sum_up(raw, "passage_words", "passage_statistics", ANALYSER_VERSION)
     mark_current(raw)

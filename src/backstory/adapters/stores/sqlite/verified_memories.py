@@ -216,6 +216,15 @@ def _vectors(look: Look) -> Iterator[str]:
     for table, rows in (("vectors", "memories"), ("passage_vectors", "passages")):
         for n, model in look.raw.execute(f"SELECT n, model FROM {table} WHERE {unfit(rows)}"):
             yield f"{table} of {n}: the vector of {model} belongs to nothing or has a wrong length"
+    for n, model in look.raw.execute(f"SELECT n, model FROM passage_word_vectors WHERE {LONE_WORD_VECTORS}"):
+        yield f"passage_word_vectors of {n}: the words of {model} belong to no vector"
+
+
+LONE_WORD_VECTORS = (
+    "NOT EXISTS (SELECT 1 FROM passage_vectors v WHERE v.n = passage_word_vectors.n "
+    "AND v.model = passage_word_vectors.model)"
+)
+"""A condition on passage_word_vectors: those whose passage has no vector of their model."""
 
 
 def unfit(rows: str) -> str:
