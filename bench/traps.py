@@ -14,6 +14,7 @@ from pathlib import Path
 
 from backstory.adapters.code_anchors import GitCodeAnchors
 from backstory.adapters.tokens import EstimatedTokens
+from backstory.domain.core_slots import CORE_SLOTS
 from backstory.domain.ids import MemoryId, ProjectId
 from backstory.domain.ranking import RankingPolicy
 from backstory.domain.relevance import Relevance
@@ -34,7 +35,7 @@ from bench.stores import STORES
 KINDS = ("superseded-trap", "cross-project-trap", "stale-trap")
 _BLOCK = ContextPolicy(
     inject=True, by_recency=False, relevance=Relevance.BALANCED, block_budget_tokens=1200,
-    snapshot_budget_tokens=1200, max_entries=8, embed_within_s=None,
+    snapshot_budget_tokens=1200, max_entries=8, embed_within_s=None, core_slots=CORE_SLOTS,
 )  # fmt: skip
 
 

@@ -101,7 +101,13 @@ def find_stores(place: str, *, format_name: str | None = None, shown: str | None
         raise InputError(f"{named!r} cannot be looked through: {reason}", field="place") from error
     if not found:
         _refuse_zip(place, named)
-        looked_for = format_name or (place if place in READERS else "any of " + ", ".join(READERS))
+        if place in READERS and not Path(place).exists():
+            raise InputError(
+                f"nothing of {place} was found where it usually is",
+                field="place",
+                hint=f"name its file or folder: backstory import --format {place} PLACE",
+            )
+        looked_for = format_name or "any of " + ", ".join(READERS)
         raise InputError(
             f"there is no store at {named!r} that could be imported; looked for {looked_for}",
             field="place",

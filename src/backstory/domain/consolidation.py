@@ -1,23 +1,22 @@
-"""Groups of memories that say the same, which of them stays, and what it takes over from those that go.
+"""Groups of memories that say the same, and which of them stays.
 
 Three passes, from the surest to the boldest: the same words, nearly the same wording, near in meaning. What differs in
-a number, a path or a name is told, never removed. Reading memories, making vectors and writing is in
-``services/consolidate.py``.
+a number, a path or a name is told, never removed. What the one that stays takes over is ``merged_memory.py``; reading
+memories, making vectors and writing is in ``services/consolidate.py``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from backstory.domain.admission import MAX_TAGS
 from backstory.domain.ids import MemoryId
-from backstory.domain.memory import Active, Conflicted, Memory, Sensitivity, Tier, status_at
+from backstory.domain.memory import Active, Conflicted, Memory, Sensitivity, status_at
 from backstory.domain.near_duplicates import Sameness, Verdict
-from backstory.domain.provenance import is_injectable, trust
+from backstory.domain.provenance import trust
 from backstory.domain.restatement import readers
 from backstory.domain.said_words import BORDER, is_spaced, said_words
 from backstory.domain.same_meaning import (
@@ -40,8 +39,6 @@ NEAR = 0.83
 """Cosine from which two texts are near in meaning (ocpg's)."""
 MOST_GROUPS = 25
 """Groups of one pass in one run, so that a person can read what a run does."""
-MOST_MESSAGES = 50
-"""Messages that a memory can name as where it comes from, after it took over those of others."""
 MOST_COMPARED = 16
 """Earlier memories that one is compared with, the most alike first; it bounds the work among lines of one template."""
 
@@ -164,19 +161,6 @@ def near_in_meaning(
     return _found(Pass.MEANING, memories, lambda place: near.get(place, ()), _BY_MEANING, before)
 
 
-def merged(kept: Memory, removed: Sequence[Memory]) -> Memory:
-    """The memory that stays, with what it takes over: labels, pin, the longer life, the earliest learned and the latest
-    confirmed date, the messages behind them, and the feedback.
-
-    Its text, and so its origin, is its own. From outside text (below ``agent``) nothing is taken over by what is
-    trusted more: a page that repeats what the user said must not pin it, or put a label on it.
-    """
-    for other in removed:
-        if is_injectable(other.origin) or trust(other.origin) >= trust(kept.origin):
-            kept = _with_what_is_known_of(other, kept)
-    return kept
-
-
 def _standing(memory: Memory) -> tuple[object, ...]:
     return trust(memory.origin), memory.source not in DERIVED, memory.pinned, memory.times.learned, memory.n
 
@@ -287,36 +271,3 @@ def _windows(text: str) -> frozenset[str]:
     these."""
     normal = normalise(text)
     return frozenset(normal[start : start + 3] for start in range(len(normal) - 2))
-
-
-def _with_what_is_known_of(other: Memory, kept: Memory) -> Memory:
-    times = replace(
-        kept.times,
-        learned=min(kept.times.learned, other.times.learned),
-        confirmed=max(kept.times.confirmed, other.times.confirmed),
-    )
-    counters = replace(
-        kept.counters,
-        helpful=max(kept.counters.helpful, other.counters.helpful),
-        irrelevant=max(kept.counters.irrelevant, other.counters.irrelevant),
-    )
-    messages = dict.fromkeys((*kept.provenance.messages, *other.provenance.messages))
-    lasts = kept.expires_at is None or other.expires_at is None
-    return replace(
-        kept,
-        tags=tuple(dict.fromkeys((*kept.tags, *other.tags)))[:MAX_TAGS],
-        area=kept.area or other.area,
-        issue=kept.issue or other.issue,
-        pinned=kept.pinned or other.pinned,
-        tier=_lasting_tier(kept.tier, other.tier),
-        expires_at=None if lasts else max(filter(None, (kept.expires_at, other.expires_at))),
-        weight=max(kept.weight, other.weight),
-        provenance=replace(kept.provenance, messages=tuple(messages)[:MOST_MESSAGES]),
-        times=times,
-        counters=counters,
-    )
-
-
-def _lasting_tier(tier: Tier, other: Tier) -> Tier:
-    """Core before archival before temporary."""
-    return min(tier, other, key=list(Tier).index)

@@ -9,25 +9,20 @@ from typing import NamedTuple
 
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Visibility
-from backstory.domain.ranking import (
-    NO_WORDS,
-    Meaning,
-    RankingPolicy,
-    WordMatch,
-    WordStatistics,
-    agreement,
-    explain,
-    match,
-    match_words,
-    rank_key,
-    score_memory,
-    weigh_query,
-    weigh_words,
-)
+from backstory.domain.ranking import Meaning, RankingPolicy, explain, match, rank_key, score_memory
 from backstory.domain.second_model import as_first
 from backstory.domain.selection import Selection, selects
 from backstory.domain.text import analyse_query
 from backstory.domain.typed_words import wording_of
+from backstory.domain.word_match import (
+    NO_WORDS,
+    WordMatch,
+    WordStatistics,
+    agreement,
+    match_words,
+    weigh_query,
+    weigh_words,
+)
 from backstory.errors import ModelError
 from backstory.ports.backend import Backend
 from backstory.ports.index import TextSearch

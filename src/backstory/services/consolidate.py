@@ -16,7 +16,6 @@ from backstory.domain.consolidation import (
     Pass,
     comparable,
     like_worded,
-    merged,
     near_in_meaning,
     same_words,
 )
@@ -24,6 +23,7 @@ from backstory.domain.history import Action, Author, Change, Edit
 from backstory.domain.ids import ChangeId, MemoryId
 from backstory.domain.lifecycle import supersede
 from backstory.domain.memory import Memory
+from backstory.domain.merged_memory import merged
 from backstory.domain.scope import Viewer, may_change
 from backstory.domain.selection import Selection
 from backstory.errors import ModelError

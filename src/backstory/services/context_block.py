@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from backstory.domain.context_block import Block, recall_block, with_notes
-from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, ShownMemory
-from backstory.domain.core_slots import CORE_SLOTS
+from backstory.domain.context_block import with_notes
+from backstory.domain.conversation import FrozenBlock, FrozenSnapshot
 from backstory.domain.echo import strip_injected
 from backstory.domain.history import NO_LONGER_SHOWN, QUOTE_TAKEN_BACK
-from backstory.domain.ids import MessageId, ProjectId, SessionId
+from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.relevance import UNASKED, Relevance
 from backstory.domain.scope import Audience, Viewer
-from backstory.domain.selection import Selection
 from backstory.errors import BackstoryError
 from backstory.ports.backend import Backend
 from backstory.ports.store import Use
 from backstory.ports.system import Clock, TokenCounter
-from backstory.services.query import Query, Recalled, Result
+from backstory.services.prompt_block import Context, PromptBlockComposer
+from backstory.services.query import Query, Recalled
 from backstory.services.recall import Recall
 
 if TYPE_CHECKING:
@@ -50,16 +49,7 @@ class ContextPolicy:
     snapshot_budget_tokens: int
     max_entries: int
     embed_within_s: float | None
-    core_slots: int = CORE_SLOTS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """A block for one prompt: its text, or None and why; and what was found on the way."""
-
-    text: str | None
-    shown: tuple[ShownMemory, ...] = ()
-    silent_because: str | None = None
+    core_slots: int
 
 
 class ContextBlocks:
@@ -87,6 +77,14 @@ class ContextBlocks:
         self._clock = clock
         self._tokens = tokens
         self._policy = policy
+        self._composer = PromptBlockComposer(
+            backend,
+            recall,
+            clock=clock,
+            tokens=tokens,
+            budget_tokens=policy.block_budget_tokens,
+            max_entries=policy.max_entries,
+        )
 
     async def for_prompt(self, prompt: str, viewer: Viewer) -> Context:
         """The block for a prompt, not frozen. Raises what the store raises."""
@@ -107,7 +105,7 @@ class ContextBlocks:
         )
         recalled = await self._recall.recall(query)
         if recalled.results or self._quotes is None or not text:
-            return await self._compose(recalled, query)
+            return await self._composer.compose(recalled, query)
         return await self._quote(self._quotes, text, viewer, recalled, started)
 
     async def for_prompt_or_nothing(self, prompt: str, viewer: Viewer) -> Context:
@@ -222,41 +220,11 @@ class ContextBlocks:
         except BackstoryError as error:
             log.warning("event=thaw_skipped session=%s reason=%s", session, error)
 
-    async def _compose(self, recalled: Recalled, query: Query) -> Context:
-        if not recalled.results:
-            return Context(text=None, silent_because=await self._why_silent(recalled, query.viewer))
-        block = recall_block(
-            [result.memory for result in recalled.results],
-            budget_tokens=self._policy.block_budget_tokens,
-            max_entries=self._policy.max_entries,
-            count_tokens=self._tokens.count,
-            here=query.viewer.project,
-            project_name=await self._project_names(),
-            doubts={result.memory.id: result.doubt for result in recalled.results if result.doubt is not None},
-        )
-        if block is None:
-            return Context(text=None, silent_because="no memory fits into the budget of the block")
-        return Context(text=block.text, shown=self._shown(block, recalled.results, query))
-
-    def _shown(self, block: Block, results: Sequence[Result], query: Query) -> tuple[ShownMemory, ...]:
-        by_id = {result.memory.id: result for result in results}
-        shown = [by_id[memory.id] for memory in block.shown]
-        return tuple(
-            ShownMemory(
-                memory=result.memory.id,
-                n=result.memory.n,
-                score=round(result.score.total, 4),
-                reason="; ".join(result.reasons),
-                parts=tuple((part.name, round(part.value, 3)) for part in parts),
-            )
-            for result, parts in zip(shown, self._recall.parts(shown, query), strict=True)
-        )
-
     async def _quote(
         self, quotes: EvidenceQuotes, prompt: str, viewer: Viewer, recalled: Recalled, started: float
     ) -> Context:
         """What was said earlier, where no memory answers; what goes wrong there is one more reason for silence."""
-        silent = await self._why_silent(recalled, viewer)
+        silent = await self._composer.why_silent(recalled, viewer)
         left = self._policy.embed_within_s
         if left is not None:
             left = max(0.0, left - (time.monotonic() - started))
@@ -266,14 +234,6 @@ class ContextBlocks:
             log.warning("event=evidence_skipped session=%s reason=%s", viewer.session, error)
             return Context(text=None, silent_because=f"{silent}; earlier sessions could not be searched: {error}")
         return Context(text=quoted.text, silent_because=f"{silent}; {quoted.told}")
-
-    async def _why_silent(self, recalled: Recalled, viewer: Viewer) -> str | None:
-        """Why nothing was recalled, and that there is more here than was asked, where there is."""
-        selection = Selection(viewer=viewer, now=self._clock.now(), offerable=False)
-        left_out = await self._backend.memories.select(selection, limit=1)
-        if not left_out:
-            return recalled.silent_because
-        return f"{recalled.silent_because}; what is imported, from outside or private was left out, as always unasked"
 
     async def _new_snapshot(self, viewer: Viewer, session: SessionId) -> FrozenSnapshot:
         from backstory.services.snapshot import SnapshotComposer  # not needed beside a prompt
@@ -287,7 +247,7 @@ class ContextBlocks:
             summaries=self._summaries,
         )
         notes = await self._notes_of_others(replace(viewer, session=session))
-        return await composer.compose(viewer, session, project_name=await self._project_names(), notes=notes)
+        return await composer.compose(viewer, session, project_name=await self._composer.project_names(), notes=notes)
 
     async def _notes_of_others(self, viewer: Viewer) -> str | None:
         try:
@@ -295,10 +255,6 @@ class ContextBlocks:
         except BackstoryError as error:
             log.warning("event=shared_notes_skipped session=%s reason=%s", viewer.session, error)
             return None
-
-    async def _project_names(self) -> Callable[[ProjectId], str]:
-        projects = await self._backend.projects.projects()
-        return lambda project_id: projects[project_id].name if project_id in projects else "unknown"
 
     async def _count(self, context: Context, session: SessionId) -> None:
         if not context.shown:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from backstory.adapters.formats.ocpg.events import MEMORIES, RECALLS, Counted, Data, Event, Table
+from backstory.adapters.formats.ocpg.tables import MEMORIES, RECALLS, Counted, Data, Event, Table
 from backstory.errors import InputError
 
 if TYPE_CHECKING:

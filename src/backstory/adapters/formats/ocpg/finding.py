@@ -10,10 +10,10 @@ from pathlib import Path
 from backstory.adapters.formats.folder_walk import folders_below
 from backstory.adapters.formats.ocpg.characters import encoding_of
 from backstory.adapters.formats.ocpg.database import SCHEMES, usual_address
-from backstory.adapters.formats.ocpg.events import MEMORIES, NEEDED, Data, Table, Trouble
 from backstory.adapters.formats.ocpg.rows import SYSTEM
 from backstory.adapters.formats.ocpg.script import Script
 from backstory.adapters.formats.ocpg.sources import CSV_FILES, header_of
+from backstory.adapters.formats.ocpg.tables import MEMORIES, NEEDED, Data, Table, Trouble
 from backstory.adapters.formats.ocpg.tokens import Tokens
 from backstory.adapters.formats.outside_files import entries, is_plain, read_start
 from backstory.errors import InputError

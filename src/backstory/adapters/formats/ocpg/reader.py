@@ -10,7 +10,6 @@ from pathlib import Path
 
 from backstory.adapters.formats.ocpg import database
 from backstory.adapters.formats.ocpg.database import SCHEMES
-from backstory.adapters.formats.ocpg.events import MEMORIES, RECALLS, Counted, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.finding import csv_beside, found_at, preface_of
 from backstory.adapters.formats.ocpg.keeping import (
     ALL_COLUMNS,
@@ -26,6 +25,7 @@ from backstory.adapters.formats.ocpg.keeping import (
 )
 from backstory.adapters.formats.ocpg.rows import SYSTEM, OcpgRow, memory_of, moment
 from backstory.adapters.formats.ocpg.sources import CSV_FILES, of_csv, of_script
+from backstory.adapters.formats.ocpg.tables import MEMORIES, RECALLS, Counted, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.told_rows import NOT_DATED, Values, integer, memory_id, raw_of, row_of
 from backstory.adapters.formats.ocpg.values import exact_time_text, time_of
 from backstory.domain.ids import MemoryId

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from backstory.adapters.formats.ocpg.events import MEMORIES, NEEDED, RECALLS, Counted, Data, Event, Table, Trouble
+from backstory.adapters.formats.ocpg.tables import MEMORIES, NEEDED, RECALLS, Counted, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.tokens import Mark, Token, Tokens
 from backstory.adapters.formats.ocpg.values import copy_value
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from backstory.adapters.formats.ocpg.characters import encoding_of, pieces
 from backstory.adapters.formats.ocpg.csv_text import Record, records
-from backstory.adapters.formats.ocpg.events import MEMORIES, NEEDED, RECALLS, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.script import Script
+from backstory.adapters.formats.ocpg.tables import MEMORIES, NEEDED, RECALLS, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.tokens import Tokens
 from backstory.adapters.formats.outside_files import is_plain
 from backstory.errors import InputError

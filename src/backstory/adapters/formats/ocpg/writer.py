@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from backstory.adapters.formats.ocpg.dump import Row, dump, recall_rows
-from backstory.adapters.formats.ocpg.events import MEMORIES, RECALLS
 from backstory.adapters.formats.ocpg.exported import Exportable, exportable
 from backstory.adapters.formats.ocpg.finding import SCRIPTS
 from backstory.adapters.formats.ocpg.keeping import Kept, Recall, kept_of
 from backstory.adapters.formats.ocpg.rows import SYSTEM
 from backstory.adapters.formats.ocpg.sources import CSV_FILES, EMBEDDINGS
+from backstory.adapters.formats.ocpg.tables import MEMORIES, RECALLS
 from backstory.adapters.formats.ocpg.values import csv_text
 from backstory.adapters.formats.written_files import FolderDraft
 from backstory.ports.formats import Exported, Written

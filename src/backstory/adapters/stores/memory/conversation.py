@@ -1,16 +1,16 @@
-"""Sessions, messages and frozen texts in dictionaries."""
+"""Sessions, messages and parts in dictionaries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from backstory.domain.conversation import BlobHash, FrozenBlock, FrozenSnapshot, Message, Part, Session
+from backstory.adapters.stores.memory.frozen_texts import InMemoryFrozenTexts
+from backstory.domain.conversation import BlobHash, Message, Part, Session
 from backstory.domain.erasure import ERASED
-from backstory.domain.history import WITHHELD
-from backstory.domain.ids import MemoryId, MessageId, PartId, ProjectId, SessionId
+from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.errors import InputError
 from backstory.ports.conversation import MessageCount, Pruned
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from backstory.domain.interchange import Keepsake
 
 
-class InMemoryConversations:
+class InMemoryConversations(InMemoryFrozenTexts):
     """The ConversationStore in dicts."""
 
     def __init__(
@@ -32,18 +32,14 @@ class InMemoryConversations:
         keepsakes: dict[KeepsakeKey, Keepsake] | None = None,
     ) -> None:
         """What is given is of the stores beside this: a session that is removed takes its own with it."""
+        super().__init__()
         self._digests = {} if digests is None else digests
         self._dreams = {} if dreams is None else dreams
         self._keepsakes = {} if keepsakes is None else keepsakes
-        self._sessions: dict[SessionId, Session] = {}
         self._messages: dict[MessageId, Message] = {}
         self._parts: dict[PartId, tuple[MessageId, SessionId, Part]] = {}
         self._blobs: dict[BlobHash, Blob] = {}
-        self._blocks: dict[MessageId, FrozenBlock] = {}
-        self._snapshots: dict[SessionId, FrozenSnapshot] = {}
         self._removed_up_to: datetime | None = None
-        self.is_withheld: Callable[[MemoryId], bool] = lambda memory: False
-        """Whether a memory may be in no frozen text; the memories beside this say."""
         self.erased: set[PartId] = set()
         """Parts of which something was erased: they stay as they are, however often they are told."""
 
@@ -234,46 +230,6 @@ class InMemoryConversations:
             "blocks": len(self._blocks) + len(self._snapshots),
         }
 
-    async def freeze_block(self, block: FrozenBlock) -> FrozenBlock:
-        if any(self.is_withheld(item.memory) for item in block.shown):
-            block = replace(block, text="", shown=(), silent_because=WITHHELD)
-        return self._blocks.setdefault(block.message, block)
-
-    async def withdraw_block(self, message: MessageId, *, because: str) -> None:
-        if message in self._blocks:
-            self._blocks[message] = replace(self._blocks[message], text="", shown=(), silent_because=because)
-
-    async def blocks(self, messages: Sequence[MessageId]) -> Mapping[MessageId, FrozenBlock]:
-        return {message: self._blocks[message] for message in messages if message in self._blocks}
-
-    async def recent_blocks(
-        self,
-        *,
-        session: SessionId | None = None,
-        project: ProjectId | None = None,
-        showing: MemoryId | None = None,
-        limit: int = 20,
-    ) -> list[FrozenBlock]:
-        meant = [
-            block
-            for block in self._blocks.values()
-            if (session is None or block.session == session)
-            and (project is None or self._is_of(block.session, project))
-            and (showing is None or any(item.memory == showing for item in block.shown))
-        ]
-        return sorted(meant, key=lambda block: (block.created_at, block.message), reverse=True)[:limit]
-
-    async def freeze_snapshot(self, snapshot: FrozenSnapshot) -> FrozenSnapshot:
-        if any(map(self.is_withheld, snapshot.shown)):
-            return self._snapshots.get(snapshot.session) or replace(snapshot, text="", shown=())
-        return self._snapshots.setdefault(snapshot.session, snapshot)
-
-    async def snapshot(self, session_id: SessionId) -> FrozenSnapshot | None:
-        return self._snapshots.get(session_id)
-
-    async def thaw_snapshot(self, session_id: SessionId) -> None:
-        self._snapshots.pop(session_id, None)
-
     def ids_of(self, project: ProjectId) -> tuple[SessionId, ...]:
         """The sessions of a project, also those that are only distilled; for the projects beside this."""
         kept = [session.id for session in self._sessions.values() if session.project == project]
@@ -298,18 +254,6 @@ class InMemoryConversations:
             "blocks": self._blocks,
             "snapshots": self._snapshots,
         }
-
-    def withdraw_showing(self, memories: Sequence[MemoryId], *, because: str) -> None:
-        """Empty the blocks and let go of the snapshots that show one of the memories; for the memories beside this."""
-        hidden = set(memories)
-        for message, block in self._blocks.items():
-            if block.text and any(item.memory in hidden for item in block.shown):
-                self._blocks[message] = replace(block, text="", silent_because=because)
-        self._snapshots = {key: kept for key, kept in self._snapshots.items() if hidden.isdisjoint(kept.shown)}
-
-    def _is_of(self, session_id: SessionId, project: ProjectId) -> bool:
-        session = self._sessions.get(session_id)
-        return session is not None and session.project == project
 
     def _parts_of(self, message: MessageId) -> tuple[Part, ...]:
         parts = [part for owner, _, part in self._parts.values() if owner == message]
