@@ -61,6 +61,8 @@ SECRET_TEXTS = (
 NOWHERE = {TAGGED, ERASED, *SECRETS.values()}
 """What no sink of any kind ever holds."""
 WORDS = {OPEN, PRIVATE, LOCAL, ELSEWHERE, FORGOTTEN, *NOWHERE}
+BLOCKS = {OPEN}
+"""What is shown unasked: no private memory, nothing of another project, nothing that was forgotten."""
 KEYS = {
     OPEN: "jetty",
     PRIVATE: "pontoon",
@@ -282,3 +284,14 @@ def moved(house: Boathouse, by: timedelta) -> None:
     """Let time pass."""
     assert isinstance(house.app.clock, FakeClock)
     house.app.clock.advance(by)
+
+
+def digested(house: Boathouse) -> None:
+    """Let the long session be digested, as often as it can be."""
+    sessions = house.app.long_sessions
+    if sessions is None:
+        return
+    for _ in range(6):
+        anyio.run(sessions.work.force, NIGHT)
+        anyio.run(sessions.work.work, NIGHT)
+        moved(house, timedelta(hours=1))

@@ -100,9 +100,14 @@ class StoreError(BackstoryError):
 
 
 class StoreUnavailable(StoreError):
-    """Full, read-only, missing, not reachable, or busy."""
+    """Full, read-only, missing, not reachable, or busy. ``hint`` says what to do, where that is not to look after the
+    disk or the server."""
 
     can_retry = True
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class StoreBusy(StoreUnavailable):

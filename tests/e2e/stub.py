@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backstory.testing.scripted_model import Request
+
 PLUGIN = Path(__file__).parents[2] / "src" / "backstory" / "entrypoints" / "opencode" / "plugin.js"
 UNAVAILABLE = "No memory today."
 TOOLS = [
@@ -66,3 +68,8 @@ class Stub:
         """The ``event`` notifications that concern one session, in order."""
         events = [message["params"] for message in self.heard("event") if session in json.dumps(message)]
         return [event for event in events if type in (None, event["type"])]
+
+
+def blocks_of(request: Request) -> list[str]:
+    """The first word of each block in a request."""
+    return [text.partition("<memory>")[2].partition(" ")[0] for text in request.texts("user") if "<memory>" in text]

@@ -16,7 +16,7 @@ from backstory.domain.anchors import anchors
 from backstory.entrypoints.cli.main import cli
 from backstory.errors import InputError
 from bench.stale_rows import ROWS, make_repository
-from tests.integration.test_code_anchors import JANUARY, MARCH, Shop
+from tests.integration.anchored_shops import JANUARY, MARCH, Shop
 
 FEBRUARY = JANUARY + timedelta(days=31)
 

@@ -112,7 +112,7 @@ def test_a_remote_that_refuses_or_is_not_there_is_an_error_in_clear_words(
     with pytest.raises(StoreUnavailable, match="not today"):
         here.sync()
     git(here.folder, "remote", "remove", "origin")
-    with pytest.raises(InputError, match="not clear which remote"):
+    with pytest.raises(InputError, match="has no remote"):
         here.sync()
     assert [one.id for one in here.memories()] == [memory.id]
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -22,144 +15,16 @@ import pytest
 from backstory.adapters.stores.sqlite import migrations
 from backstory.adapters.stores.sqlite.opening import APPLICATION_ID
 from backstory.adapters.stores.sqlite.store import open_sqlite
-from backstory.bootstrap import App, open_app
-from backstory.config import load
-from backstory.domain.history import Author
-from backstory.domain.ids import SessionId
-from backstory.domain.ledger import Entry, Outcome, Spent
-from backstory.domain.provenance import Origin
-from backstory.domain.scope import Audience, Viewer
-from backstory.errors import ConfigError
+from backstory.domain.ledger import Outcome, Spent
+from backstory.domain.scope import Audience
 from backstory.ports.backend import Backend
 from backstory.services.query import Query, Recalled
-from backstory.services.remember import Draft
 from backstory.testing.contracts.ledger import FULL, entry
 from backstory.testing.fakes import START
-from tests.integration.scripted_server import Answer, Request, ScriptedServer
+from tests.integration.kitchens import KEPT, ONE_CALL, Kitchen, counted, questions, sums, why_not_reranked
+from tests.integration.kitchens import kitchen as kitchen
+from tests.integration.scripted_server import Answer
 from tests.stores import STORES
-
-KEPT = ("Soup is served at six.", "Soup is never reheated.", "Soup bowls stand in the left cupboard.")
-ONE_CALL = 130
-"""Tokens that the server counts for each answer."""
-
-
-@dataclass
-class Kitchen:
-    """A home with some memories, and a model server that counts what it takes."""
-
-    server: ScriptedServer
-    home: Path
-    folder: Path
-    settings: dict[str, str] = field(default_factory=dict)
-    counted: list[tuple[int, int]] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {
-            "BACKSTORY_HOME": str(self.home),
-            "BACKSTORY_EMBEDDER_PROVIDER": "none",
-            "BACKSTORY_RECALL_RERANK": "auto",
-            "BACKSTORY_MODELS_BASE_URL": self.server.url,
-            "BACKSTORY_MODELS_MODEL": "tiny",
-            "BACKSTORY_MODELS_PRICE_INPUT": "0.50",
-            "BACKSTORY_MODELS_PRICE_OUTPUT": "2",
-            **{f"BACKSTORY_MODELS_{name}": value for name, value in self.settings.items()},
-        }
-
-    def respond(self, _: Request) -> Answer:
-        with self.lock:
-            self.counted.append((100, 30))
-        usage = {"prompt_tokens": 100, "completion_tokens": 30}
-        choice = {"message": {"content": '{"order": [2]}'}, "finish_reason": "stop"}
-        return Answer(body={"choices": [choice], "usage": usage})
-
-    def app(self) -> App:
-        return open_app(load(env=self.env, project_root=None).settings)
-
-    def remember(self) -> None:
-        async def work() -> None:
-            app = self.app()
-            viewer = await app.viewer(self.folder, audience=Audience.PERSON)
-            for text in KEPT:
-                await app.remember.remember(Draft(content=text, origin=Origin.USER), viewer=viewer, author=Author.USER)
-            await app.close()
-
-        anyio.run(work)
-
-    def recall(self, *questions: str, session: str | None = None) -> list[Recalled]:
-        """Ask one after another in one process."""
-
-        async def work() -> list[Recalled]:
-            app = self.app()
-            project = await app.project(self.folder)
-            viewer = Viewer(
-                project=project.id, audience=Audience.MODEL, session=SessionId(session) if session else None
-            )
-            found = [await app.recall.recall(Query(text=question, viewer=viewer)) for question in questions]
-            await app.close()
-            return found
-
-        return anyio.run(work)
-
-    def entries(self) -> list[Entry]:
-        async def work() -> list[Entry]:
-            app = self.app()
-            found = list(await app.backend.ledger.entries(since=START))
-            await app.close()
-            return found
-
-        return anyio.run(work)
-
-    def command(self, *args: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("BACKSTORY_")}
-        return subprocess.run(
-            [sys.executable, "-m", "backstory", *args],
-            env=kept | self.env,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-
-    def json(self, *args: str) -> Any:  # Any: JSON of any shape
-        done = self.command(*args, "--json")
-        assert (done.returncode, done.stderr) == (0, "")
-        return json.loads(done.stdout)
-
-    def start(self, script: str) -> subprocess.Popen[bytes]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("BACKSTORY_")}
-        return subprocess.Popen([sys.executable, "-c", script], env=kept | self.env, cwd=self.folder)
-
-
-@pytest.fixture
-def kitchen(tmp_path: Path) -> Iterator[Kitchen]:
-    server = ScriptedServer(lambda _: Answer(status=500))
-    folder = tmp_path / "kitchen"
-    folder.mkdir()
-    with server.running():
-        made = Kitchen(server=server, home=tmp_path / "home", folder=folder)
-        server.respond = made.respond
-        made.remember()
-        yield made
-
-
-def questions(count: int) -> list[str]:
-    """Different ones: the same question about the same memories is asked once in a process."""
-    return [f"What is said about soup, table {number}?" for number in range(count)]
-
-
-def why_not_reranked(recalled: Recalled) -> list[str]:
-    return [skipped.reason for skipped in recalled.skipped if skipped.part == "rerank"]
-
-
-def sums(entries: list[Entry]) -> tuple[int, int]:
-    return sum(each.input_tokens for each in entries), sum(each.output_tokens for each in entries)
-
-
-def counted(kitchen: Kitchen) -> tuple[int, int]:
-    return sum(each[0] for each in kitchen.counted), sum(each[1] for each in kitchen.counted)
-
 
 # --- what the server counted, and nothing after a cap -----------------------------------------------------------------
 
@@ -330,56 +195,6 @@ def test_a_store_that_others_are_writing_to_costs_a_prompt_little(kitchen: Kitch
         raw.execute("ROLLBACK")
     assert why_not_reranked(recalled) == []
     assert kitchen.entries() == []  # without a cap, a call is made all the same
-
-
-# --- what a person is told --------------------------------------------------------------------------------------------
-
-
-def test_status_tells_costs_caps_and_what_does_without_a_model(kitchen: Kitchen) -> None:
-    kitchen.settings |= {"CAP_FEATURES": f"rerank={2 * ONE_CALL}", "CAP_DAY_COST": "5", "CAP_SESSION_TOKENS": "9000"}
-    assert kitchen.json("status")["at_cap"] == []
-    kitchen.recall(*questions(3))
-    told = kitchen.json("status", "--cost")
-    [line] = told["lines"]
-    assert (line["feature"], line["model"], line["calls"], line["failed"]) == ("rerank", "openai:tiny", 2, 0)
-    assert (line["input_tokens"], line["output_tokens"], line["cost"]) == (200, 60, "0.00022")
-    assert [(cap["cap"], cap["of"], cap["left"]) for cap in told["caps"]] == [
-        ("feature", "rerank", 0),
-        ("session", None, None),
-        ("day_cost", None, "4.99978"),
-    ]
-    assert [each["feature"] for each in told["at_cap"]] == ["rerank"]
-    assert kitchen.json("status")["at_cap"] == told["at_cap"]
-    shown = kitchen.command("status", "--cost").stdout
-    assert "rerank\topenai:tiny\t2\t0\t0\t200\t60\t0.00022\t" in shown
-    assert "Cap: 5.00 a day; 4.99978 left today" in shown
-    assert "At the cap of 260 tokens a day for rerank: rerank works without the model until 00:00" in shown
-    plain = kitchen.command("status").stdout
-    assert "models    rerank works without the model: the cap of 260 tokens a day for rerank is reached" in plain
-
-
-def test_status_tells_that_nothing_was_called(kitchen: Kitchen) -> None:
-    told = kitchen.json("status", "--cost", "--days", "30")
-    assert (told["lines"], told["caps"], told["at_cap"]) == ([], [], [])
-    assert kitchen.command("status", "--cost").stdout == "No cap is set.\n"
-
-
-@pytest.mark.parametrize("args", [("--days", "3"), ("--cost", "--days", "0"), ("--cost", "--days", "400")])
-def test_days_that_mean_nothing_are_refused(kitchen: Kitchen, args: tuple[str, ...]) -> None:
-    assert kitchen.command("status", *args).returncode == 2
-
-
-def test_a_cap_in_money_needs_prices(kitchen: Kitchen) -> None:
-    kitchen.settings |= {"CAP_DAY_COST": "1", "PRICE_OUTPUT": ""}
-    with pytest.raises(ConfigError, match=r"models\.price_output is not set, and models\.cap_day_cost needs it"):
-        kitchen.recall("soup?")
-
-
-def test_a_project_sets_neither_caps_nor_prices(kitchen: Kitchen) -> None:
-    (kitchen.folder / ".backstory.toml").write_text('[models]\ncap_day_tokens = 999\nprice_input = "0"\n')
-    resolved = load(env=kitchen.env, project_root=kitchen.folder)
-    assert (resolved.settings.models.cap_day_tokens, resolved.settings.models.price_input) == (None, "0.50")
-    assert len(resolved.warnings) == 2
 
 
 # --- it is kept -------------------------------------------------------------------------------------------------------

@@ -19,19 +19,12 @@ from mcp.shared.exceptions import MCPError
 from backstory.entrypoints.mcp.prompts import PROMPTS
 from backstory.entrypoints.mcp.resources import TEMPLATES
 from backstory.entrypoints.mcp.server import McpServer
-from tests.canaries import KEYS, NIGHT, OPEN, PRIVATE, TALK, Boathouse, filled, heard
+from tests.canaries import KEYS, NIGHT, OPEN, PRIVATE, TALK, Boathouse, heard
 
 LISTED = {OPEN}
 ASKED = {OPEN, PRIVATE}
 IN_RESOURCES = {"memory": ASKED, "session": set[str](), "node": set[str]()}
 IN_PROMPTS = {"project-briefing": LISTED, "recall": ASKED, "remember": set[str]()}
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Boathouse]:
-    made = filled(tmp_path_factory.mktemp("boathouse"))
-    yield made
-    made.close()
 
 
 def told(house: Boathouse, method: str, *given: Any, folder: Path | None, **named: Any) -> str:

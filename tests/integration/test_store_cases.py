@@ -19,6 +19,7 @@ from backstory.adapters.stores.sqlite.store import open_sqlite
 from backstory.adapters.tokens import EstimatedTokens
 from backstory.domain.admission import TextLimits
 from backstory.domain.context_block import RECALL_TAG
+from backstory.domain.core_slots import CORE_SLOTS
 from backstory.domain.dates import parse_range, parse_stored
 from backstory.domain.history import Author
 from backstory.domain.memory import Memory, Times
@@ -100,6 +101,7 @@ class Shop:
             snapshot_budget_tokens=1200,
             max_entries=8,
             embed_within_s=None,
+            core_slots=CORE_SLOTS,
         )
         self.blocks = ContextBlocks(backend, self.recall, clock=self.clock, tokens=EstimatedTokens(), policy=policy)
 

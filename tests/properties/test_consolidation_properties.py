@@ -7,9 +7,10 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.domain.consolidation import NOTHING_BEFORE, comparable, like_worded, merged, near_in_meaning, same_words
+from backstory.domain.consolidation import NOTHING_BEFORE, comparable, like_worded, near_in_meaning, same_words
 from backstory.domain.ids import MemoryId, ProjectId, SessionId
 from backstory.domain.memory import Memory, Sensitivity, Source, Visibility
+from backstory.domain.merged_memory import merged
 from backstory.domain.near_duplicates import Verdict, compare
 from backstory.domain.provenance import Origin, trust
 from backstory.domain.restatement import readers

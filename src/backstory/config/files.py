@@ -11,6 +11,8 @@ MAX_BYTES = 64 * 1024
 MAX_DOTS = 64
 """Dots in one line. tomllib takes quadratic time for a dotted name: one that fills the file would take 15 s."""
 
+_TOO_LARGE = f"is larger than {MAX_BYTES // 1024} KiB"
+
 
 class Unreadable(Exception):
     """The file is there but cannot be used; the text says why, without quoting the file."""
@@ -21,8 +23,8 @@ def read_document(path: Path) -> Mapping[str, object] | None:
 
     Reads 64 KiB at most and never waits on a pipe. A byte-order mark is ignored. At worst takes half a second.
     """
-    data = _read(path)
-    return None if data is None else _parsed(data)
+    data = read_bounded(path)
+    return None if data is None else parse_document(data)
 
 
 def leads_outside(path: Path, root: Path) -> bool:
@@ -40,7 +42,8 @@ def entries(document: Mapping[str, object], groups: Mapping[str, object]) -> Ite
             yield from ((f"{name}.{key}", value) for key, value in body.items())
 
 
-def _read(path: Path) -> bytes | None:
+def read_bounded(path: Path) -> bytes | None:
+    """The file's bytes, 64 KiB at most, or None if there is none. Raises Unreadable."""
     try:
         handle = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -59,13 +62,16 @@ def _read(path: Path) -> bytes | None:
     finally:
         os.close(handle)
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"is larger than {MAX_BYTES // 1024} KiB")
+        raise Unreadable(_TOO_LARGE)
     return data
 
 
-def _parsed(data: bytes) -> Mapping[str, object]:
+def parse_document(data: bytes) -> Mapping[str, object]:
+    """What the bytes say as TOML. Raises Unreadable, also where they are more than 64 KiB."""
     import tomllib  # only where there is a file
 
+    if len(data) > MAX_BYTES:
+        raise Unreadable(_TOO_LARGE)
     if any(line.count(b".") > MAX_DOTS for line in data.split(b"\n")):
         raise Unreadable(f"has more than {MAX_DOTS} dots in one line (a long text may go over several)")
     try:

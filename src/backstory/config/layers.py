@@ -86,7 +86,7 @@ def _flags(flags: Mapping[str, object]) -> Layer:
             continue
         option = table[name]
         if option.secret:
-            raise _exposed(option, written=option.flag, source=f"flag {option.flag}", where="on a command line")
+            raise exposed_secret(option, written=option.flag, source=f"flag {option.flag}", where="on a command line")
         source = f"flag {option.flag}"
         layer[name] = (parse(option, raw, written=option.flag, source=source, text=True), source)
     return layer
@@ -125,7 +125,7 @@ def _user_file(env: Mapping[str, str], user_file: Path | None, left_out: Collect
         if name not in table:
             raise unknown(name, table, source=source)
         if table[name].secret:
-            raise _exposed(table[name], written=name, source=source, where="in a file")
+            raise exposed_secret(table[name], written=name, source=source, where="in a file")
         layer[name] = (parse(table[name], raw, written=name, source=source, text=False), source)
     return layer
 
@@ -142,7 +142,8 @@ def _user_document(path: Path, source: str, *, must_exist: bool) -> Mapping[str,
     return document or {}
 
 
-def _exposed(option: Option, *, written: str, source: str, where: str) -> ConfigError:
+def exposed_secret(option: Option, *, written: str, source: str, where: str) -> ConfigError:
+    """The error for a secret that others could see ``where`` it was written, with where it belongs."""
     named = f"{option.name}_env"
     advice = f"set {option.env}" + (f", or name a variable of your own in {named}" if named in _table() else "")
     return ConfigError(

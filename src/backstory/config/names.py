@@ -17,8 +17,9 @@ def unknown(written: str, known: Iterable[str], *, source: str) -> ConfigError:
     """The error for a name that is not in ``known``, with what was probably meant."""
     names = tuple(known)
     near = nearest(written, names)
-    if any(name.startswith(f"{written}.") for name in names):
-        reason = f"this is a group; write its settings under [{written}]"
+    inside = next((name for name in names if name.startswith(f"{written}.")), None)
+    if inside is not None:
+        reason = f"this is a group, not a setting such as {inside}; in a file, write its settings under [{written}]"
     elif near is not None:
         reason = f"there is no such setting; did you mean {near}?"
     else:

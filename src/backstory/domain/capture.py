@@ -17,7 +17,7 @@ from backstory.domain.markup import INLINE_FILL, Page, plain, read_page, unwrap
 from backstory.domain.memory import Kind
 from backstory.domain.passage import closing_bracket, following_block_end, following_paragraph_end, paragraph_end
 from backstory.domain.pasted_text import stretches
-from backstory.domain.request import next_question, request_end
+from backstory.domain.request import next_matter, request_end
 from backstory.domain.triggers import find_cues, stems_in
 
 MIN_CONTENT_CHARS = 3
@@ -58,9 +58,10 @@ def capture(text: str) -> list[Captured]:
     A request stands at the start of a clause: "please remember that ...", "don't forget: ...", "keep in mind ...", and
     the like in some twenty languages. Questions, negations, statements about somebody's memory, and whatever is code,
     quoted, private or pasted are no requests. The content runs to the end of its paragraph or list item, to the next
-    request, or to a question of its own; a list or block after a closing colon belongs to it. Its characters are kept
-    as typed, ``<private>`` regions included. A prompt wrapped in double quotes by its host is read without them. What
-    follows a line that announces another's text ("this is from their readme:") is theirs, requests and all.
+    request, to a question of its own, or to a task for now ("Now list ..."); a list or block after a closing colon
+    belongs to it. Its characters are kept as typed, ``<private>`` regions included. A prompt in double quotes of its
+    host is read without them. What follows a line that announces another's text ("this is from their readme:") is
+    theirs, requests and all.
 
     The first ``MOST_CAPTURED`` are returned, and only the first ``MOST_CHARS`` characters are looked at: up to the last
     paragraph that ends within them, so that none is kept in part.
@@ -157,7 +158,7 @@ def _text_end(page: Page, cue: _Cue) -> int:
     end = paragraph_end(page, cue.end, cue.limit)
     if cue.opening == "(":
         end = closing_bracket(page, cue.end, end)
-    return next_question(page.skeleton, cue.end, end)
+    return next_matter(page.skeleton, cue.end, end)
 
 
 def _with_block(page: Page, cue: _Cue, end: int) -> int:

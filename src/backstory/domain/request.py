@@ -26,6 +26,11 @@ _ASKS = (
     "can|could|would|will|do|does|did|is|are|was|were|should|shall|may|have|has"
     "|what|why|how|when|where|which|who|whose|whom"
 )
+_TASKS = (
+    "list|show|tell|give|explain|describe|summari[sz]e|find|search|look|read|open|check|review|fix|debug|write|add|create"
+    "|make|build|implement|refactor|rename|remove|delete|update|change|run|test|commit|push|continue|start|help|do"
+)
+"""What one asks for at once. `use`, `deploy` or `call` may as well go on telling how things are done from now on."""
 
 
 def request_end(said: str, *, link: str, polite: bool) -> int | None:
@@ -51,10 +56,11 @@ def request_end(said: str, *, link: str, polite: bool) -> int | None:
     return None
 
 
-def next_question(said: str, start: int, limit: int) -> int:
-    """Where, after its first sentence or line, a text turns to a question of its own; ``limit`` when it does not."""
-    match = _later_question().search(said, start, limit)
-    return match.start("gap") if match else limit
+def next_matter(said: str, start: int, limit: int) -> int:
+    """Where, after its first sentence or line, a text turns to a question of its own or to a task for now ("Now list
+    the ..."); ``limit`` when it does not. "Then ..." and "Please ..." go on: they may be a step or a rule to keep."""
+    turns = [match for pattern in (_later_question(), _later_task()) if (match := pattern.search(said, start, limit))]
+    return min((match.start("gap") for match in turns), default=limit)
 
 
 @cache
@@ -66,6 +72,13 @@ def _sentence_stop() -> re.Pattern[str]:
 def _later_question() -> re.Pattern[str]:
     lead = r"(?:(?:and|but|so|now|then|ok|okay|also|please|oh)\b,?[^\S\n]+)?"
     return re.compile(rf"(?:[.!\u2026][\"'\u201d)\]]*|(?=\n))(?P<gap>(?>\s+)){lead}(?:{_ASKS})\b[^.!?\n]*\?(?=\s|$)")
+
+
+@cache
+def _later_task() -> re.Pattern[str]:
+    let = r"let(?:'s|\u2019s|[^\S\n]us)[^\S\n]+"
+    now = rf"(?:(?:and|but|so|ok|okay)\b,?[^\S\n]+)?(?:now\b,?[^\S\n]+(?:please[^\S\n]+)?(?:{let})?|{let})"
+    return re.compile(rf"(?:[.!\u2026][\"'\u201d)\]]*|(?=\n))(?P<gap>(?>\s+)){now}(?:{_TASKS})\b(?=[^\S\n]+\w)")
 
 
 @cache

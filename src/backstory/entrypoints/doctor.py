@@ -44,7 +44,7 @@ def check_settings(resolve: Callable[[], Resolved]) -> tuple[list[Check], Settin
         resolved = resolve()
         data_dir = resolved.settings.data_dir
     except ConfigError as error:
-        mend = "correct it; `backstory config --help` says where settings come from"
+        mend = "correct it; in your own file with `backstory config set` or `unset`"
         return [Check(name="settings", state="fail", message=str(error), mend=mend)], None
     warnings = [Check(name="settings", state="warn", message=warning) for warning in resolved.warnings]
     changed = sum(source != "default" for source in resolved.sources.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ _THINGS = {
     "commits": ("commit of the ref", "commits of the ref"),
 }
 _DONE = _THINGS | {"memories": ("memory", "memories")}
+_CONTENT = re.compile(r'"content":"(?P<said>(?:[^"\\]|\\.)*)(?P<end>")?')
 LASTING = "This cannot be undone, by no `backstory undo` and by nobody else."
 
 
@@ -39,8 +41,8 @@ def plan_lines(plan: Plan) -> Iterator[Line]:
         yield f"Would erase #{memory.n}: {shortened(memory.content)}", "plain"
     for place, count in plan.places.items():
         yield f"  and take it out of {_counted(place, count)}", "plain"
-    for quote in plan.quotes:
-        yield f"    {quote.place}, {quote.where}: {quote.text}", "faint"
+    for line in dict.fromkeys(f"    {quote.place}, {quote.where}: {_readable(quote.text)}" for quote in plan.quotes):
+        yield line, "faint"
     for memory in plan.derived:
         yield f"  #{memory.n} was derived from it and stays: {shortened(memory.content)}", "strong"
     yield LASTING, "strong"
@@ -55,6 +57,12 @@ def plan_shape(plan: Plan) -> Shape:
         "quotes": [{"place": quote.place, "where": quote.where, "text": quote.text} for quote in plan.quotes],
         "derived": [{"id": memory.id, "n": memory.n} for memory in plan.derived],
     }
+
+
+def _readable(text: str) -> str:
+    """What an entry of the history says, without the JSON that it is kept in; any other text as it is."""
+    content = _CONTENT.search(text)
+    return content["said"] + ("" if content["end"] else "…") if content is not None else text
 
 
 def receipt_lines(receipt: Receipt) -> Iterator[Line]:

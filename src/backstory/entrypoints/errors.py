@@ -71,7 +71,7 @@ RULES = (
         error=ConfigError,
         exit_code=6,
         meaning="A setting is unknown, misspelt or has an impossible value.",
-        advice="`backstory config --help` says where settings come from",
+        advice="`backstory config --help` says where settings come from, and how to change your own",
     ),
     Rule(
         error=StoreError,
@@ -82,7 +82,7 @@ RULES = (
         error=StoreUnavailable,
         exit_code=7,
         meaning="The store is full, read-only, missing or not reachable.",
-        advice="check its disk, the permissions of its folder or its server, then try again; see `backstory status`",
+        advice="check its disk, the permissions of its folder or its server, then try again",
     ),
     Rule(
         error=StoreBusy,
@@ -94,7 +94,7 @@ RULES = (
         error=StoreDamaged,
         exit_code=8,
         meaning="The file is not a store of Backstory, or is corrupt. It was left as it is.",
-        advice="restore a backup, move the file away to start anew, or name another store with --store",
+        advice="`backstory restore` a backup; without one, `backstory check --salvage FILE` saves what can be read",
     ),
     Rule(
         error=SchemaTooNew,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from backstory.domain.memory import Conflicted, Deleted, Memory, Superseded, Tier, Visibility, status_name
+from backstory.domain.memory import Conflicted, Deleted, Memory, Tier, Visibility, status_name
 from backstory.entrypoints.counted import counted
 from backstory.entrypoints.local_time import shown_day, shown_time
 
@@ -106,9 +106,10 @@ def state_word(name: str) -> str:
 
 
 def memory_lines(
-    memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None, doubt: Doubt | None = None
-) -> Iterator[Line]:
-    """One memory in full."""
+    memory: Memory, projects: Mapping[ProjectId, Project], here: ProjectId | None, doubt: Doubt | None = None,
+    successor: Memory | None = None,
+) -> Iterator[Line]:  # fmt: skip
+    """One memory in full; ``successor`` took its place."""
     yield head_of(memory, projects, here), "strong"
     yield memory.content, "plain"
     if doubt is not None:
@@ -124,7 +125,8 @@ def memory_lines(
         "updated": shown_time(memory.times.updated) if memory.times.updated != memory.times.learned else None,
         "confirmed": shown_time(memory.times.confirmed) if memory.times.confirmed != memory.times.updated else None,
         "expires": shown_time(memory.expires_at) if memory.expires_at else None,
-        "shown": f"{memory.counters.surfaced} times" if memory.counters.surfaced else None,
+        "shown": counted(memory.counters.surfaced, "time") if memory.counters.surfaced else None,
+        "replaced": f"by #{successor.n} {shortened(successor.content)}" if successor is not None else None,
     }
     for name, value in facts.items():
         if value:
@@ -185,7 +187,8 @@ def status_lines(told: Status) -> Iterator[Line]:
     if meaning.model is None:
         yield f"  meaning   off: {meaning.reason}", "bad"
     else:
-        lacking = f"; {meaning.without_vector} lack a vector: `backstory embed`" if meaning.without_vector else ""
+        lack = "lacks" if meaning.without_vector == 1 else "lack"
+        lacking = f"; {meaning.without_vector:,} {lack} a vector: `backstory embed`" if meaning.without_vector else ""
         yield f"  meaning   {meaning.model}{lacking}", "plain"
     for each in told.stopped:
         yield f"  models    {each.feature} works without the model: {each.reached.reason}", "bad"
@@ -232,8 +235,6 @@ def place_of(memory: Memory, projects: Mapping[ProjectId, Project], here: Projec
 
 def _state(memory: Memory) -> str | None:
     match memory.status:
-        case Superseded(by=by):
-            return f"superseded by {by}"
         case Conflicted(evidence=evidence) if evidence:
             return f"conflicted: {shortened(evidence)}"
         case _:

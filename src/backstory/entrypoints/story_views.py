@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from backstory.domain.interchange import imported_from
 from backstory.domain.memory import Conflicted, Deleted, Memory, Superseded, Tier, status_name
 from backstory.domain.ranking import EVEN_EVIDENCE
+from backstory.domain.worth import MOST_WORTH
 from backstory.entrypoints.local_time import shown_day, shown_time
 from backstory.entrypoints.render import Line, head_of, shortened, state_word
 
@@ -98,7 +99,7 @@ def _standing_lines(story: Story) -> Iterator[Line]:
 
 def _worth_lines(story: Story) -> Iterator[Line]:
     worth, counters = story.worth, story.memory.counters
-    yield f"Worth {worth.total:.2f} now", "strong"
+    yield f"Worth {worth.total:.2f} now, of {MOST_WORTH:g} at most", "strong"
     yield f"  weight {worth.base:.2f}" + (f", stated {worth.stated:+.2f}" if worth.stated else ""), "plain"
     if counters.helpful or counters.irrelevant:
         found = f"found useful {_times(counters.helpful)}, irrelevant {_times(counters.irrelevant)}"

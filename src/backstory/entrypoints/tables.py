@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from backstory.domain.memory import Conflicted, Memory
+from backstory.domain.memory import Conflicted, Memory, status_name
 from backstory.entrypoints.local_time import shown_day, shown_time
-from backstory.entrypoints.render import place_of, shortened
+from backstory.entrypoints.render import place_of, shortened, state_word
 
 if TYPE_CHECKING:
     from backstory.config.reference import Row
@@ -42,7 +42,8 @@ def memory_table(
     memories: Sequence[Memory], projects: Mapping[ProjectId, Project], *, here: ProjectId | None, empty: str,
     doubts: Mapping[MemoryId, Doubt] | None = None,
 ) -> Table:  # fmt: skip
-    """Memories, one a row; where some are doubted or in conflict, a last column says what is to be checked."""
+    """Memories, one a row; where some hold no more, a column says their state, and where some are doubted
+    or in conflict, the last one says what is to be checked."""
     table = Table(
         columns=(
             Column("#", is_number=True),
@@ -65,11 +66,11 @@ def memory_table(
         ],
         empty=empty,
     )
+    states = [_state(memory) for memory in memories]
+    if any(state not in ("", "forgotten") for state in states):  # who lists the forgotten knows that they are
+        table = _with_column(table, Column("state"), states)
     checks = [_check(memory, doubts or {}) for memory in memories]
-    if not any(checks):
-        return table
-    rows = [(*row, check) for row, check in zip(table.rows, checks, strict=True)]
-    return Table(columns=(*table.columns, Column("check", is_wide=True)), rows=rows, empty=empty)
+    return _with_column(table, Column("check", is_wide=True), checks) if any(checks) else table
 
 
 def doubt_table(rows: Sequence[tuple[Memory, Doubt]]) -> Table:
@@ -128,6 +129,17 @@ def setting_table(rows: Sequence[Row]) -> Table:
         rows=[(row.name, row.value, row.source) for row in rows],
         empty="There are no settings.",
     )
+
+
+def _with_column(table: Table, column: Column, cells: Sequence[str]) -> Table:
+    rows = [(*row, cell) for row, cell in zip(table.rows, cells, strict=True)]
+    return replace(table, columns=(*table.columns, column), rows=rows)
+
+
+def _state(memory: Memory) -> str:
+    """What a memory is no more; nothing for one that holds, in conflict or not: the check says so."""
+    name = status_name(memory.status)
+    return "" if name in ("active", "conflicted") else state_word(name)
 
 
 def _check(memory: Memory, doubts: Mapping[MemoryId, Doubt]) -> str:

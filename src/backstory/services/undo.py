@@ -90,7 +90,8 @@ class Undo:
         """The only change in sight whose id begins so. Raises NotFound, and InputError where several do."""
         listed = "`backstory history` lists the changes"
         if len(change_id) < LEAST_CHARS:
-            raise NotFound(f"there is no change {change_id[:_TOLD_CHARS]!r}", hint=listed)
+            message = f"{change_id!r} is too short to name a change: {LEAST_CHARS} characters of its id at least"
+            raise NotFound(message, hint=listed)
         changes = await self._store.history(viewer=viewer, limit=_SEARCHED[-1])
         begun = [change for change in changes if change.id.startswith(change_id)]
         if len(begun) > 1:

@@ -15,7 +15,6 @@ import pytest
 
 from backstory.domain.consolidation import (
     MOST_GROUPS,
-    MOST_MESSAGES,
     NEAR,
     NOTHING_BEFORE,
     Before,
@@ -24,25 +23,21 @@ from backstory.domain.consolidation import (
     comparable,
     is_templated,
     like_worded,
-    merged,
     near_in_meaning,
     same_words,
 )
-from backstory.domain.ids import MemoryId, MessageId, ProjectId, SessionId
+from backstory.domain.ids import MemoryId, ProjectId, SessionId
 from backstory.domain.memory import (
     Conflicted,
-    Counters,
     Deleted,
     Memory,
     Sensitivity,
     Source,
     Status,
     Superseded,
-    Tier,
-    Times,
     Visibility,
 )
-from backstory.domain.provenance import Origin, Provenance
+from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience
 from backstory.testing.fakes import ORCHARD, START, sample_memory, ulid
 
@@ -257,53 +252,6 @@ def test_one_that_is_doubtful_beside_another_may_still_say_what_a_third_says() -
     assert pairs(found[Pass.WORDING]) == [(3, 2)]
     assert groups(found[Pass.MEANING]) == [[2, 1]]
     assert pairs(found[Pass.MEANING]) == []
-
-
-def test_what_stays_takes_over_what_was_known_of_those_that_go() -> None:
-    kept, older = said("Use uv.", "use uv.")
-    kept = replace(kept, tier=Tier.TEMPORARY, expires_at=NOW, tags=("a", "b"), area=None)
-    times = Times(learned=START - timedelta(9), updated=START, confirmed=NOW, surfaced=NOW)
-    messages = tuple(MessageId(f"m{number}") for number in range(MOST_MESSAGES + 5))
-    older = replace(
-        older, tags=("b", "c"), pinned=True, area="tools", times=times, weight=1.0,
-        counters=Counters(helpful=3, irrelevant=1), provenance=Provenance(messages=messages),
-    )  # fmt: skip
-    whole = merged(kept, [older])
-    assert (whole.id, whole.content, whole.origin) == (kept.id, kept.content, kept.origin)
-    assert (whole.tags, whole.area, whole.pinned) == (("a", "b", "c"), "tools", True)
-    assert (whole.tier, whole.expires_at) == (Tier.ARCHIVAL, None)
-    assert (whole.times.learned, whole.times.confirmed) == (times.learned, NOW)
-    assert whole.times.surfaced is None
-    assert (whole.counters.helpful, whole.counters.irrelevant) == (3, 1)
-    assert whole.provenance.messages == messages[:MOST_MESSAGES]
-    assert whole.provenance.derived_from == ()
-
-
-def test_of_two_that_end_the_later_end_holds() -> None:
-    kept, older = (replace(memory, tier=Tier.TEMPORARY) for memory in said("Use uv.", "use uv."))
-    kept, older = replace(kept, expires_at=START), replace(older, expires_at=NOW)
-    assert merged(kept, [older]).expires_at == NOW
-    assert merged(kept, [older]).tier is Tier.TEMPORARY
-
-
-@pytest.mark.parametrize("origin", [Origin.WEB, Origin.FILE, Origin.TOOL, Origin.IMPORTED, Origin.PEER])
-def test_outside_text_puts_neither_pin_nor_label_nor_date_on_what_is_trusted(origin: Origin) -> None:
-    kept, copy = said("Use uv.", "use uv.")
-    copy = replace(
-        copy, origin=origin, pinned=True, tags=("obey me",), area="x", tier=Tier.CORE,
-        times=replace(copy.times, learned=START - timedelta(999), confirmed=NOW),
-    )  # fmt: skip
-    assert groups(same_words(in_order([kept, copy]))) == [[1, 2]]
-    for trusted in (Origin.USER, Origin.AGENT):
-        told = replace(kept, origin=trusted)
-        assert merged(told, [copy]) == told
-
-
-def test_merging_never_raises_an_origin() -> None:
-    kept, other = said("Use uv.", "use uv.")
-    for one in Origin:
-        for two in Origin:
-            assert merged(replace(kept, origin=one), [replace(other, origin=two)]).origin is one
 
 
 @pytest.mark.skipif(not OCPG.exists(), reason="the sample store of ocpg is not here")

@@ -11,8 +11,9 @@ from backstory.domain.context_block import Block, recall_block, snapshot_block
 from backstory.domain.doubt import Doubt
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Active, Conflicted, Counters, Memory
-from backstory.domain.ranking import NO_WORDS, Meaning, RankingPolicy, Score, explain, score_memory
+from backstory.domain.ranking import Meaning, RankingPolicy, Score, explain, score_memory
 from backstory.domain.relevance import UNASKED, Relevance, judge
+from backstory.domain.word_match import NO_WORDS
 from backstory.testing.fakes import ORCHARD, START, sample_memory, ulid
 
 POLICY = RankingPolicy()

@@ -10,17 +10,10 @@ import pytest
 from backstory.domain.doubt import Doubt
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Conflicted, Counters, Memory, Superseded, Visibility
-from backstory.domain.ranking import (
-    Meaning,
-    RankingPolicy,
-    Score,
-    WordStatistics,
-    match_words,
-    score_memory,
-    weigh_query,
-)
+from backstory.domain.ranking import Meaning, RankingPolicy, Score, score_memory
 from backstory.domain.score_parts import evidence, score_parts
 from backstory.domain.text import analyse, analyse_query
+from backstory.domain.word_match import WordStatistics, match_words, weigh_query
 from backstory.testing.fakes import ORCHARD, START, sample_memory, ulid
 
 POLICY = RankingPolicy()

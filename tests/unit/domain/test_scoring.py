@@ -9,59 +9,17 @@ import pytest
 
 from backstory.domain.ids import MemoryId
 from backstory.domain.memory import Counters, Memory, Superseded, Visibility
-from backstory.domain.ranking import (
-    NO_WORDS,
-    Meaning,
-    RankingPolicy,
-    Score,
-    WordMatch,
-    WordStatistics,
-    explain,
-    freshness,
-    match_words,
-    rank_key,
-    score_memory,
-    weigh_query,
-)
-from backstory.domain.text import QueryTerm
+from backstory.domain.ranking import Meaning, RankingPolicy, Score, explain, freshness, rank_key, score_memory
+from backstory.domain.word_match import NO_WORDS, WordMatch
 from backstory.testing.fakes import ORCHARD, START, sample_memory, ulid
 
 POLICY = RankingPolicy()
-STATISTICS = WordStatistics(documents=100, mean_length=10.0, frequency={"rare": 1, "common": 60})
-RARE, COMMON, UNKNOWN = (QueryTerm(token=token, weight=1.0) for token in ("rare", "common", "unknown"))
-
-
-def match(held: dict[str, int], *terms: QueryTerm, length: int = 10) -> WordMatch:
-    return match_words(weigh_query(terms, STATISTICS), held=held, length=length)
 
 
 def score(memory: Memory | None = None, *, words: WordMatch = NO_WORDS, similarity: float | None = None) -> Score:
     memory = memory or sample_memory()
     meaning = None if similarity is None else Meaning(similarity=similarity)
     return score_memory(memory, words=words, meaning=meaning, project=ORCHARD, now=START, policy=POLICY)
-
-
-def test_rare_words_tell_more_than_common_ones() -> None:
-    assert STATISTICS.idf("common") < STATISTICS.idf("rare") < STATISTICS.idf("unknown")
-    rare, common = match({"rare": 1}, RARE, COMMON), match({"common": 1}, RARE, COMMON)
-    assert rare.coverage > common.coverage
-    assert rare.lexical > common.lexical
-
-
-def test_a_word_that_no_memory_holds_lowers_the_coverage() -> None:
-    assert match({"rare": 1}, RARE).coverage == pytest.approx(1.0)
-    assert match({"rare": 1}, RARE, UNKNOWN).coverage < 0.6
-
-
-def test_no_words_match_nothing() -> None:
-    assert match({}) == NO_WORDS
-    assert (match({}, RARE).coverage, match({}, RARE).lexical, match({}, RARE).matched) == (0.0, 0.0, ())
-
-
-def test_more_often_and_shorter_is_better_but_bounded() -> None:
-    once, often = match({"rare": 1}, RARE), match({"rare": 50}, RARE)
-    assert once.lexical < often.lexical <= 1.0
-    assert match({"rare": 1}, RARE, length=100).lexical < once.lexical
 
 
 def test_totals_lie_between_zero_and_one() -> None:

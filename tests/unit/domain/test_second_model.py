@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from backstory.domain.ranking import NO_WORDS, Meaning, RankingPolicy, Score, explain, match, score_memory
+from backstory.domain.ranking import Meaning, RankingPolicy, Score, explain, match, score_memory
 from backstory.domain.relevance import UNASKED, Fair, Relevance, confidence, passes
 from backstory.domain.score_parts import evidence, score_parts
 from backstory.domain.second_model import as_first, joined
+from backstory.domain.word_match import NO_WORDS
 from backstory.testing.fakes import START, sample_memory
 
 POLICY = RankingPolicy()

@@ -20,7 +20,7 @@ from backstory.domain.memory import Conflicted, Deleted, Memory, Sensitivity, So
 from backstory.domain.provenance import Origin, Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.entrypoints.tools import Answer, Call, find_tool, run_tool
-from backstory.services.context_block import Context
+from backstory.services.prompt_block import Context
 from backstory.services.remember import Draft
 from backstory.testing.fakes import FakeClock, SequentialIds, sample_change
 

@@ -12,9 +12,11 @@ from backstory.adapters.project_evidence import FolderEvidence
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.adapters.tokens import EstimatedTokens
 from backstory.domain.admission import TextLimits
+from backstory.domain.core_slots import CORE_SLOTS
 from backstory.domain.history import Author, Change
 from backstory.domain.ids import ProjectId, SessionId
-from backstory.domain.memory import Memory
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Memory, status_name
 from backstory.domain.provenance import Origin
 from backstory.domain.ranking import RankingPolicy
 from backstory.domain.relevance import Relevance
@@ -48,6 +50,7 @@ POLICY = ContextPolicy(
     snapshot_budget_tokens=1200,
     max_entries=8,
     embed_within_s=None,
+    core_slots=CORE_SLOTS,
 )
 
 
@@ -124,6 +127,12 @@ class Shop:
         refs = [f"#{number}" for number in numbers]
         return drive(self.remember.forget(refs, viewer=viewer, author=Author.USER))
 
+    def update(self, n: int, **fields: Any) -> Memory:
+        """Change memory #n for the person. Any: the fields of a ``Revision``."""
+        change = self.do(self.remember.update(f"#{n}", Revision(**fields), viewer=PERSON, author=Author.USER))
+        assert change is not None
+        return change.edits[0].after
+
     def undo(self, change: Change | None = None, *, viewer: Viewer = PERSON) -> Change:
         """Undo a change, or the last."""
         return drive(self.remember.undo(change.id if change else None, viewer=viewer, author=Author.USER))
@@ -133,6 +142,9 @@ class Shop:
         memory = drive(self.backend.memories.by_number(n))
         assert memory is not None
         return memory
+
+    def state(self, n: int) -> str:
+        return status_name(self.stored(n).status)
 
     def ask(self, text: str, *, viewer: Viewer = MODEL, **fields: Any) -> Recalled:
         """Recall; fields are those of a Query."""

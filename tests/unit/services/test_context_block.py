@@ -13,7 +13,7 @@ from backstory.domain.lifecycle import Revision
 from backstory.domain.memory import Sensitivity, Tier, Visibility
 from backstory.domain.provenance import Origin
 from backstory.errors import StoreUnavailable
-from backstory.services.context_block import Context
+from backstory.services.prompt_block import Context
 from backstory.testing.fakes import failing_backend
 
 if TYPE_CHECKING:

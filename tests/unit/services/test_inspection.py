@@ -16,7 +16,7 @@ from backstory.domain.memory import Conflicted, Expired, Kind, Sensitivity, Sour
 from backstory.domain.provenance import Provenance
 from backstory.domain.scope import Audience, Viewer
 from backstory.errors import OutOfScope
-from backstory.services.context_block import Context
+from backstory.services.prompt_block import Context
 from backstory.testing.fakes import START, sample_change
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What becomes of a statement: stored, confirmed, replaced, forgotten, taken back."""
+"""What becomes of a statement: stored, confirmed, changed, forgotten, refused."""
 
 from __future__ import annotations
 
@@ -9,32 +9,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backstory.domain.admission import TextLimits
-from backstory.domain.history import Action, Author, Change, Edit
+from backstory.domain.history import Action, Author, Change
 from backstory.domain.ids import SessionId
-from backstory.domain.lifecycle import Revision, supersede
-from backstory.domain.memory import Active, Deleted, Memory, Sensitivity, Superseded, Tier, Visibility, status_name
+from backstory.domain.lifecycle import Revision
+from backstory.domain.memory import Active, Deleted, Sensitivity, Tier, Visibility
 from backstory.domain.provenance import Origin
 from backstory.domain.scope import Audience, Viewer
 from backstory.domain.selection import Selection
 from backstory.errors import AmbiguousMatch, Conflict, InputError, NotFound, OutOfScope
-from backstory.services.query import Query
-from backstory.testing.fakes import START, sample_change
+from backstory.testing.fakes import START
 
 if TYPE_CHECKING:
     from tests.unit.services.conftest import Shop
 
 HOUR = timedelta(hours=1)
-
-
-def state(shop: Shop, n: int) -> str:
-    return status_name(shop.stored(n).status)
-
-
-def update(shop: Shop, n: int, **fields: Any) -> Memory:
-    call = shop.remember.update(f"#{n}", Revision(**fields), viewer=shop.person, author=Author.USER)
-    change = shop.do(call)
-    assert change is not None
-    return change.edits[0].after
 
 
 def test_a_statement_gets_its_place_dates_and_number(shop: Shop) -> None:
@@ -63,7 +51,7 @@ def test_statements_that_differ_in_the_case_of_a_name_are_two(shop: Shop, one: s
 
 def test_a_name_whose_case_was_wrong_is_put_right(shop: Shop) -> None:
     shop.say("The flag is `uselive`.")
-    assert update(shop, 1, content="The flag is `useLive`.").content == "The flag is `useLive`."
+    assert shop.update(1, content="The flag is `useLive`.").content == "The flag is `useLive`."
 
 
 def test_outside_every_project_a_statement_is_global(shop: Shop) -> None:
@@ -95,10 +83,7 @@ def test_a_text_for_other_readers_is_another_memory(shop: Shop) -> None:
         (shop.elsewhere, {}),
     ]
     shop.say("same words")
-    for number, (viewer, fields) in enumerate(
-        others,
-        start=2,
-    ):
+    for number, (viewer, fields) in enumerate(others, start=2):
         assert shop.say("same words", viewer=viewer, **fields).memory.n == number
         assert shop.say("SAME words", viewer=viewer, **fields).memory.n == number
 
@@ -129,7 +114,7 @@ def test_a_statement_delivered_again_stores_nothing_more(shop: Shop) -> None:
     assert (again.fresh, again.change) == (False, first.change)
     shop.forget(1)
     assert shop.say("fact", key="capture:m1:0").change == first.change
-    assert state(shop, 1) == "deleted"
+    assert shop.state(1) == "deleted"
     assert len(shop.do(shop.backend.memories.history())) == 2
 
 
@@ -160,98 +145,16 @@ def test_a_lifetime_lies_in_the_future(shop: Shop) -> None:
     assert shop.say("y", tier=Tier.TEMPORARY).memory.expires_at == START + timedelta(hours=24)
 
 
-def test_superseding_hides_the_old_and_loses_nothing(shop: Shop) -> None:
-    shop.say("We use npm")
-    done = shop.say("We use pnpm", supersedes="npm")
-    assert done.superseded is not None
-    assert (done.memory.n, done.superseded.n, done.change.action) == (2, 1, Action.SUPERSEDE)
-    assert shop.stored(1).status == Superseded(by=done.memory.id, since=START)
-    assert shop.stored(1).content == "We use npm"
-
-
-def test_a_successor_keeps_readers_pin_and_tier(shop: Shop) -> None:
-    shop.say("We use npm", visibility=Visibility.GLOBAL, pinned=True, tier=Tier.CORE)
-    new = shop.say("We use pnpm", supersedes="#1").memory
-    assert (new.visibility, new.pinned, new.tier) == (Visibility.GLOBAL, True, Tier.CORE)
-    assert shop.found("which package manager do we use, pnpm?", viewer=shop.elsewhere) == ["We use pnpm"]
-    newer = shop.say("We use bun", supersedes="#2", tier=Tier.ARCHIVAL).memory
-    assert (newer.pinned, newer.tier) == (True, Tier.ARCHIVAL)
-
-
-def test_a_successor_is_not_for_fewer_readers(shop: Shop) -> None:
-    shop.say("We use npm", visibility=Visibility.GLOBAL)
-    shop.say("We use make")
-    for n, visibility in ((1, Visibility.PROJECT), (1, Visibility.SESSION), (2, Visibility.SESSION)):
-        with pytest.raises(InputError, match=f"#{n} is for more readers") as caught:
-            shop.say("We use pnpm", supersedes=f"#{n}", visibility=visibility)
-        assert caught.value.field == "visibility"
-    assert shop.say("We use just", supersedes="#2", visibility=Visibility.GLOBAL).memory.n == 3
-
-
-def test_a_successor_of_a_sessions_memory_stays_in_that_session(shop: Shop) -> None:
-    shop.say("on branch x", visibility=Visibility.SESSION)
-    elsewhere = replace(shop.person, session=SessionId("ses-2"))
-    new = shop.say("on branch y", viewer=elsewhere, supersedes="#1").memory
-    assert (new.visibility, new.session) == (Visibility.SESSION, shop.person.session)
-
-
-def test_a_successor_gives_nothing_away(shop: Shop) -> None:
-    shop.say("the phone lies left", sensitivity=Sensitivity.LOCAL_ONLY)
-    assert shop.say("the phone lies right", supersedes="#1").memory.sensitivity is Sensitivity.LOCAL_ONLY
-
-
-def test_a_temporary_memorys_successor_is_temporary(shop: Shop) -> None:
-    shop.say("the vpn is down", expires_in=HOUR)
-    new = shop.say("the vpn is slow", supersedes="#1").memory
-    assert (new.tier, new.expires_at) == (Tier.TEMPORARY, START + HOUR)
-    shop.clock.advance(HOUR)
-    assert shop.say("the vpn is up", supersedes="#2").memory.expires_at == START + HOUR + timedelta(hours=24)
-    assert shop.say("the vpn is up for good", supersedes="#3", tier=Tier.ARCHIVAL).memory.expires_at is None
-
-
-def test_superseding_what_was_superseded_leaves_one_current(shop: Shop) -> None:
-    shop.say("a")
-    shop.say("b", supersedes="#1")
-    shop.say("c", supersedes="#2")
-    done = shop.say("d", supersedes="#1")
-    assert [state(shop, n) for n in (1, 2, 3, 4)] == ["superseded"] * 3 + ["active"]
-    assert shop.stored(3).status == Superseded(by=done.memory.id, since=START)
-    assert done.superseded is not None
-    assert done.superseded.n == 3
-    assert "#1 had been replaced by #3" in done.notes[0]
-
-
-def test_the_heir_is_protected_as_what_it_replaced_was(shop: Shop) -> None:
-    shop.say("a", origin=Origin.WEB)
-    shop.say("b", supersedes="#1")
-    with pytest.raises(OutOfScope, match="#2 was said by the user"):
-        shop.say("c", supersedes="#1", origin=Origin.WEB)
-    shop.say("d", supersedes="#2", sensitivity=Sensitivity.LOCAL_ONLY)
-    with pytest.raises(OutOfScope, match="#1 was replaced already"):
-        shop.say("e", supersedes="#1", origin=Origin.AGENT, viewer=shop.model)
-
-
 def test_no_update_makes_a_duplicate(shop: Shop) -> None:
     shop.say("fact one")
     shop.say("fact two")
     shop.say("fact one", sensitivity=Sensitivity.PRIVATE)
     with pytest.raises(Conflict, match="#1 says so already"):
-        update(shop, 2, content="Fact  ONE")
+        shop.update(2, content="Fact  ONE")
     with pytest.raises(Conflict, match="#1 says so already"):
-        update(shop, 3, sensitivity=Sensitivity.NORMAL)
-    assert update(shop, 1, content="Fact One").content == "Fact One"
-    assert update(shop, 2, content="fact three").content == "fact three"
-
-
-def test_no_undo_makes_a_duplicate(shop: Shop) -> None:
-    shop.say("fact one")
-    forgotten = shop.forget(1)
-    shop.say("fact one")
-    with pytest.raises(Conflict, match="#2 says so already"):
-        shop.undo(forgotten)
-    shop.forget(2)
-    shop.undo(forgotten)
-    assert [state(shop, n) for n in (1, 2)] == ["active", "deleted"]
+        shop.update(3, sensitivity=Sensitivity.NORMAL)
+    assert shop.update(1, content="Fact One").content == "Fact One"
+    assert shop.update(2, content="fact three").content == "fact three"
 
 
 def test_what_somebody_says_between_looking_and_rewording_is_no_duplicate(shop: Shop) -> None:
@@ -265,14 +168,7 @@ def test_what_somebody_says_between_looking_and_rewording_is_no_duplicate(shop: 
 
     setattr(shop.backend.memories, "commit", commit_second)  # noqa: B010
     with pytest.raises(Conflict):
-        update(shop, 1, content="fact one")
-
-
-def test_outside_text_never_replaces_the_users_words(shop: Shop) -> None:
-    shop.say("We use npm")
-    with pytest.raises(OutOfScope, match="said by the user"):
-        shop.say("We use yarn", supersedes="#1", origin=Origin.WEB)
-    assert shop.say("We use yarn", supersedes="#1", origin=Origin.AGENT).memory.n == 2
+        shop.update(1, content="fact one")
 
 
 def test_another_projects_memory_is_neither_replaced_nor_changed(shop: Shop) -> None:
@@ -289,43 +185,6 @@ def test_another_projects_memory_is_neither_replaced_nor_changed(shop: Shop) -> 
     with pytest.raises(OutOfScope):
         shop.say("ours", viewer=wide, supersedes="#1")
     assert shop.stored(1).revision == 1
-
-
-def test_forgetting_brings_back_all_that_was_replaced(shop: Shop) -> None:
-    shop.say("a")
-    shop.say("b")
-    shop.say("c", supersedes="#1")
-    new = shop.stored(3)
-    shop.do(shop.backend.memories.commit(replace_by(shop, 2, new)))
-    change = shop.forget(3)
-    assert [state(shop, n) for n in (1, 2, 3)] == ["active", "active", "deleted"]
-    assert {edit.after.n for edit in change.edits} == {1, 2, 3}
-    shop.undo(change)
-    assert [state(shop, n) for n in (1, 2, 3)] == ["superseded", "superseded", "active"]
-
-
-def replace_by(shop: Shop, n: int, new: Memory) -> Change:
-    old = shop.stored(n)
-    return sample_change(99, Edit(before=old, after=supersede(old, by=new.id, now=START)))
-
-
-def test_forgetting_the_middle_of_a_chain_does_not_bring_back_its_start(shop: Shop) -> None:
-    shop.say("a")
-    shop.say("b", supersedes="#1")
-    third = shop.say("c", supersedes="#2").memory
-    shop.forget(2)
-    assert shop.stored(1).status == Superseded(by=third.id, since=START)
-    assert state(shop, 3) == "active"
-    shop.forget(3)
-    assert (state(shop, 1), state(shop, 2)) == ("active", "deleted")
-
-
-def test_forgetting_a_whole_tail_brings_back_the_start(shop: Shop) -> None:
-    shop.say("a")
-    shop.say("b", supersedes="#1")
-    shop.say("c", supersedes="#2")
-    shop.forget(2, 3)
-    assert [state(shop, n) for n in (1, 2, 3)] == ["active", "deleted", "deleted"]
 
 
 def test_a_memory_is_forgotten_once(shop: Shop) -> None:
@@ -349,15 +208,15 @@ def test_a_text_that_fits_several_memories_changes_none(shop: Shop) -> None:
 def test_an_update_keeps_what_it_does_not_name(shop: Shop) -> None:
     shop.say("a", tags=["t"], issue="X-1")
     shop.clock.advance(HOUR)
-    memory = update(shop, 1, content="b")
+    memory = shop.update(1, content="b")
     assert (memory.content, memory.tags, memory.issue) == ("b", ("t",), "X-1")
     assert (memory.times.learned, memory.times.updated) == (START, START + HOUR)
 
 
 def test_a_memory_whose_readers_change_belongs_where_that_was_decided(shop: Shop) -> None:
     shop.say("a", viewer=replace(shop.elsewhere, project=None), visibility=Visibility.GLOBAL)
-    assert update(shop, 1, visibility=Visibility.PROJECT).project == shop.person.project
-    assert update(shop, 1, visibility=Visibility.SESSION).session == shop.person.session
+    assert shop.update(1, visibility=Visibility.PROJECT).project == shop.person.project
+    assert shop.update(1, visibility=Visibility.SESSION).session == shop.person.session
     call = shop.remember.update(
         "#1", Revision(visibility=Visibility.PROJECT), viewer=replace(shop.person, project=None), author=Author.USER
     )
@@ -379,8 +238,8 @@ def test_outside_every_project_a_model_has_to_say_that_a_fact_holds_in_all_of_th
 
 def test_a_tier_brings_or_ends_a_lifetime(shop: Shop) -> None:
     shop.say("a")
-    assert update(shop, 1, tier=Tier.TEMPORARY).expires_at == START + timedelta(hours=24)
-    assert update(shop, 1, tier=Tier.ARCHIVAL).expires_at is None
+    assert shop.update(1, tier=Tier.TEMPORARY).expires_at == START + timedelta(hours=24)
+    assert shop.update(1, tier=Tier.ARCHIVAL).expires_at is None
 
 
 def test_retagging_reaches_what_may_be_changed_and_nothing_else(shop: Shop) -> None:
@@ -392,63 +251,6 @@ def test_retagging_reaches_what_may_be_changed_and_nothing_else(shop: Shop) -> N
     assert change is not None
     assert [shop.stored(n).tags for n in (1, 2, 3)] == [("new", "x"), ("new",), ("old",)]
     assert shop.do(shop.remember.retag("nosuch", "new", viewer=wide, author=Author.USER)) is None
-
-
-def test_undoing_step_by_step_walks_all_the_way_back(shop: Shop) -> None:
-    shop.say("a")
-    update(shop, 1, content="b")
-    update(shop, 1, content="c")
-    assert shop.undo().edits[0].after.content == "b"
-    assert shop.undo().edits[0].after.content == "a"
-    assert isinstance(shop.undo().edits[0].after.status, Deleted)
-    with pytest.raises(NotFound, match="nothing to undo"):
-        shop.undo()
-
-
-def test_what_was_undone_may_be_done_again_and_undone_again(shop: Shop) -> None:
-    shop.say("a")
-    update(shop, 1, content="b")
-    undo = shop.undo()
-    shop.undo(undo)
-    assert shop.stored(1).content == "b"
-    assert shop.undo().edits[0].after.content == "a"
-    assert shop.stored(1).content == "a"
-
-
-def test_a_change_with_a_later_one_on_it_is_not_undone(shop: Shop) -> None:
-    shop.say("a")
-    middle = shop.do(shop.remember.pin("#1", pinned=True, viewer=shop.person, author=Author.USER))
-    update(shop, 1, content="b")
-    with pytest.raises(Conflict, match="#1"):
-        shop.undo(middle)
-    assert shop.stored(1).content == "b"
-
-
-def test_undo_takes_the_newest_change_of_this_project(shop: Shop) -> None:
-    shop.say("ours")
-    theirs = shop.say("theirs", viewer=shop.elsewhere)
-    shop.undo()
-    assert (state(shop, 1), state(shop, 2)) == ("deleted", "active")
-    with pytest.raises(OutOfScope):
-        shop.undo(theirs.change)
-    with pytest.raises(NotFound):
-        shop.do(shop.remember.undo(theirs.memory.id, viewer=shop.person, author=Author.USER))  # type: ignore[arg-type]
-
-
-def test_undo_looks_past_many_changes_of_other_projects(shop: Shop) -> None:
-    shop.say("ours")
-    for number in range(60):
-        shop.clock.advance(HOUR)
-        shop.say(f"theirs {number}", viewer=shop.elsewhere)
-    shop.undo()
-    assert state(shop, 1) == "deleted"
-
-
-def test_counting_does_not_stand_in_the_way_of_undo(shop: Shop) -> None:
-    shop.say("a")
-    shop.do(shop.recall.recall_and_count(Query(text="", viewer=shop.person)))
-    shop.undo()
-    assert (state(shop, 1), shop.stored(1).counters.recalled) == ("deleted", 1)
 
 
 def test_a_local_only_memory_does_not_exist_for_a_model(shop: Shop) -> None:
@@ -484,16 +286,6 @@ def test_a_reason_never_stops_a_change(shop: Shop) -> None:
     assert change.edits[0].after.status.reason == change.reason
 
 
-def test_a_forgotten_memory_names_the_change_that_brings_it_back(shop: Shop) -> None:
-    shop.say("a")
-    shop.say("b")
-    undone = shop.do(shop.remember.undo(None, viewer=shop.person, author=Author.USER))
-    with pytest.raises(NotFound, match=f"backstory undo {undone.id}"):
-        shop.do(shop.reference.find("#2", shop.person))
-    shop.do(shop.remember.undo(undone.id, viewer=shop.person, author=Author.USER))
-    assert shop.do(shop.reference.find("#2", shop.person)).content == "b"
-
-
 def test_labels_are_kept_and_renamed_in_one_form(shop: Shop) -> None:
     stored = shop.say("a", area="/deploy//staging/", tags=("cafe\u0301",)).memory
     assert (stored.area, stored.tags) == ("deploy/staging", ("café",))
@@ -504,5 +296,5 @@ def test_labels_are_kept_and_renamed_in_one_form(shop: Shop) -> None:
 
 def test_an_expiry_and_a_sensitivity_can_be_taken_back(shop: Shop) -> None:
     shop.say("a", expires_in=timedelta(hours=1), sensitivity=Sensitivity.LOCAL_ONLY)
-    memory = update(shop, 1, lasting=True, sensitivity=Sensitivity.NORMAL)
+    memory = shop.update(1, lasting=True, sensitivity=Sensitivity.NORMAL)
     assert (memory.tier, memory.expires_at, memory.sensitivity) == (Tier.ARCHIVAL, None, Sensitivity.NORMAL)

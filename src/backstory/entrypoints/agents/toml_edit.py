@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 
+from backstory.config.toml_text import headers
 from backstory.entrypoints.agents.json_tree import Unfit
 
 MAX_DOTS = 64
@@ -17,11 +18,6 @@ MAX_DOTS = 64
 
 Table = Mapping[str, object]
 
-_TEXT_OR_COMMENT = re.compile(
-    r""""{3}(?>\\.|"{0,2}(?!")[^"\\]|"{1,2}(?!"))*+"{3}|\'{3}.*?\'{3}|"(?>\\.|[^"\\\n])*+"|\'[^\'\n]*+\'|\#[^\n]*+""",
-    re.DOTALL,
-)
-_HEADER = re.compile(r"^[ \t]*\[(?P<array>\[)?(?P<name>[^\[\]\n]*)\]", re.MULTILINE)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -69,18 +65,16 @@ def take(text: str, path: Sequence[str]) -> str:
 
 def _spans(text: str, path: Sequence[str]) -> list[tuple[int, int]]:
     """From each header of the table or of one in it to the next header; comments right before that stay with it."""
-    blanked = _TEXT_OR_COMMENT.sub(lambda found: "x" * len(found[0]), text)  # what stands in a text is no header
-    headers = list(_HEADER.finditer(blanked))
+    tables = headers(text)
     spans = []
-    for number, header in enumerate(headers):
-        name = text[header.start("name") : header.end("name")]
-        if _key(name)[: len(path)] != list(path) or header["array"]:
+    for number, header in enumerate(tables):
+        if header.name[: len(path)] != tuple(path) or header.is_array:
             continue
-        end = headers[number + 1].start() if number + 1 < len(headers) else len(text)
-        lines = text[header.start() : end].splitlines(keepends=True)
-        while number + 1 < len(headers) and lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
+        end = header.end
+        lines = text[header.start : end].splitlines(keepends=True)
+        while number + 1 < len(tables) and lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
             end -= len(lines.pop())
-        spans.append((header.start(), end))
+        spans.append((header.start, end))
     return spans
 
 
@@ -91,19 +85,6 @@ def _cut(text: str, spans: Sequence[tuple[int, int]]) -> str:
             behind = behind.removeprefix("\r").removeprefix("\n")
         text = before + behind
     return text
-
-
-def _key(name: str) -> list[str]:
-    """The parts of a dotted name; a part in quotes may hold anything."""
-    try:
-        found: object = tomllib.loads(f"[{name}]")
-    except tomllib.TOMLDecodeError:
-        return []
-    parts = []
-    while isinstance(found, dict) and found:
-        part, found = next(iter(found.items()))
-        parts.append(part)
-    return parts
 
 
 def _written(path: Sequence[str], table: Table) -> str:

@@ -9,6 +9,7 @@ import click
 
 from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.contradictions import refuse_alone
 from backstory.entrypoints.counted import memories_counted
 from backstory.entrypoints.drive import drive
 
@@ -37,7 +38,9 @@ def forget(
     until it is undone with `backstory undo`.
     """
     if bool(refs) == (match is not None):
-        raise click.UsageError("name the memories, or give --match", click.get_current_context())
+        both = "; not both" if refs else ""
+        raise click.UsageError(f"name the memories, or give --match{both}", click.get_current_context())
+    refuse_alone("--all", every, "--match", match is not None)
     with here.opened(writing=not dry_run) as desk:
         named = refs if match is None else _matching(desk, match, every=every)
         memories = [drive(desk.app.reference.find_changeable(ref, desk.viewer, field="ref")) for ref in named]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,35 @@ _WHOLE = 1000
 """More characters than any first sentence has, so that none is cut."""
 
 
-class _Shared(click.Command):
+_UNBROKEN = "\u2011"
+"""A hyphen at which no line is broken; it stands for one while lines are made."""
+
+
+class _Formatter(click.HelpFormatter):
+    """Breaks lines between words alone, so that an option or a value such as session-start stays in one piece."""
+
+    def write(self, string: str) -> None:
+        super().write(string.replace(_UNBROKEN, "-"))
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _UNBROKEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        unbroken = [(first, second.replace("-", _UNBROKEN)) for first, second in rows]
+        super().write_dl(unbroken, col_max, col_spacing)
+
+
+class Plain(click.Command):
+    """A command without the global options."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, with no line broken within a word."""
+        formatter = _Formatter(width=ctx.terminal_width, max_width=ctx.max_content_width)
+        self.format_help(ctx, formatter)
+        return formatter.getvalue().rstrip("\n")
+
+
+class _Shared(Plain):
     """Adds the global options to a command, in a section of their own."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: handed on to click as they are

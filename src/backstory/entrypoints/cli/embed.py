@@ -6,6 +6,7 @@ import click
 
 from backstory.entrypoints.cli.background import embedding_lock
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.contradictions import refuse_both
 from backstory.entrypoints.cli.invocation import Desk, Invocation
 from backstory.entrypoints.cli.output import counting
 from backstory.entrypoints.counted import counted, memories_counted
@@ -21,6 +22,7 @@ def embed(here: Invocation, quiet: bool) -> None:
     Memories and what was said in sessions get their vectors. Run this after you changed the embedder or imported
     memories; after `backstory remember`, and in OpenCode, it is done in the background. Safe to stop at any moment.
     """
+    refuse_both("--quiet", quiet, "--json", here.as_json)
     with here.opened(one_shot=False) as desk:
         if quiet:
             _embed_unless_another_does(desk)

@@ -9,6 +9,7 @@ import click
 
 from backstory.entrypoints.cli.asking import agreed
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.contradictions import refuse_alone, refuse_both
 from backstory.entrypoints.cli.output import counting
 from backstory.entrypoints.drive import drive
 
@@ -41,10 +42,13 @@ def erase(
     With neither REF nor --text, what an earlier run could not finish is finished. The exit code is 1 where something of
     it is still in the store.
     """
+    named = bool(refs) or text is not None
+    refuse_both("--receipts", receipts, "what is to be erased", named or backups)
+    refuse_alone("--dry-run", dry_run, "a REF or --text", named)
     if receipts:
         return _show_receipts(here)
     with here.opened(writing=not dry_run) as desk:
-        if not refs and text is None:
+        if not named:
             return _finish(here, desk, copies=backups)
         plan = _plan(here, desk, refs, _told(text))
         if dry_run:

@@ -109,9 +109,15 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "config": (
             "backstory config",
             "backstory config get recall.limit",
+            "backstory config set recall.limit 3",
             "BACKSTORY_RECALL_LIMIT=3 backstory config",
         ),
         "config get": ("backstory config get recall.limit",),
+        "config set": (
+            "backstory config set recall.limit 3",
+            "backstory config set context.inject false --dry-run",
+        ),
+        "config unset": ("backstory config unset recall.limit",),
         "status": ("backstory status", "backstory status --cost --days 30"),
         "install": (
             "backstory install opencode",

@@ -6,8 +6,10 @@ import os
 
 import click
 
+from backstory.entrypoints.cli.command import Plain
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+
+@click.command(cls=Plain, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.argument("event")
 @click.option(
     "--agent", default="generic", metavar="NAME", show_default=True, help="Whose JSON it is: claude-code or generic."

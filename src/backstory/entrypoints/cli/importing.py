@@ -14,6 +14,7 @@ import click
 from backstory.entrypoints.bulk import rarely_collecting
 from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.contradictions import refuse_both
 from backstory.entrypoints.cli.invocation import Desk, Invocation
 from backstory.entrypoints.cli.output import counting
 from backstory.entrypoints.cli.standard_input import STANDARD_INPUT, input_stream
@@ -50,12 +51,12 @@ def import_(
     `backstory export` come into this one, unless its file names the projects. Records that cannot be imported are
     listed, do not stop the others, and make the exit code 2.
     """
+    refuse_both("--list", list_formats, "a PLACE", bool(places))
+    refuse_both("--here", all_here, "--keep-projects", keep_projects)
     if list_formats:
         return _list_formats(here)
     if not places:
         raise click.UsageError("name a PLACE to import from, or --list")
-    if all_here and keep_projects:
-        raise click.UsageError("--here and --keep-projects exclude each other")
     if trust:
         here.person_only("vouches for a file")
     with ExitStack() as stack:

@@ -13,7 +13,8 @@ from backstory.entrypoints.drive import drive
 
 if TYPE_CHECKING:
     from backstory.domain.history import Change
-    from backstory.entrypoints.cli.invocation import Invocation
+    from backstory.domain.memory import Memory
+    from backstory.entrypoints.cli.invocation import Desk, Invocation
 
 
 @command("show")
@@ -34,7 +35,19 @@ def show(here: Invocation, ref: str, all_projects: bool) -> None:
         else:
             from backstory.entrypoints.render import memory_lines
 
-            here.out.lines(memory_lines(memory, desk.projects(), desk.viewer.project, doubt))
+            successor = _successor(desk, memory)
+            here.out.lines(memory_lines(memory, desk.projects(), desk.viewer.project, doubt, successor))
+
+
+def _successor(desk: Desk, memory: Memory) -> Memory | None:
+    """What took the place of a memory, if it can be seen from here."""
+    from backstory.domain.memory import Superseded
+    from backstory.domain.scope import visible
+
+    if not isinstance(memory.status, Superseded):
+        return None
+    found = drive(desk.app.backend.memories.get([memory.status.by])).get(memory.status.by)
+    return found if found is not None and visible(found, desk.viewer) else None
 
 
 @command("why")

@@ -109,6 +109,8 @@ def install(
     from backstory.entrypoints.opencode.install import carry_out, plan_install
     from backstory.entrypoints.opencode.sidecar import sidecar_for
 
+    if force:
+        raise click.UsageError("--force is not for opencode", click.get_current_context())
     place = _place(invocation, is_global=is_global, project=project)
     settings = _settings(invocation, place)
     sidecar = sidecar_for(settings, os.environ)

@@ -116,6 +116,8 @@ def _tell(
         return
     words = _PLANNED if is_dry_run else _DONE
     for edit in plan.edits:
+        if edit.action == "keep" and not edit.path.exists():  # nothing to take out, where there never was anything
+            continue
         invocation.out.lines([(f"{words[edit.action]} {edit.path}", "plain")])
         if is_dry_run:
             invocation.out.lines((f"  {line}", "plain") for line in edit.lines)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.contradictions import refuse_both
 from backstory.entrypoints.cli.parameters import WholeNumber, filter_options, kinds_of, learned_range
 from backstory.entrypoints.cli.recall import NOTHING_YET
 from backstory.entrypoints.drive import drive
@@ -55,6 +56,7 @@ def list_(
     """
     from backstory.domain.selection import CURRENT, WITH_SUPERSEDED, Selection
 
+    refuse_both("--forgotten", forgotten, "--superseded", superseded)
     if forgotten:
         here.person_only("lists what was forgotten")
     with here.opened(all_projects=all_projects) as desk:

@@ -7,22 +7,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from backstory.entrypoints.render import Line, Tone
-    from backstory.entrypoints.tables import Column, Table
+    from backstory.entrypoints.tables import Table
 
 _CODES: dict[Tone, str] = {"strong": "1", "plain": "", "faint": "2", "good": "32", "bad": "31"}
-_NARROW_CELLS = 32
-"""The widest a narrow column gets on a terminal: an id or the name of a setting fits."""
-_LEAST_CELLS = 12
-"""The narrowest a wide column gets; on a terminal too small for that, lines wrap."""
-_READABLE_CELLS = 44
-"""With less room than this, a long text that would lose much gets a line of its own."""
-_GAP = 2
-_INDENT = 4
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _HIDDEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
@@ -60,7 +52,9 @@ class Output:
         elif self.is_terminal:
             import shutil
 
-            head, *rows = _laid_out(table, terminal_cells=shutil.get_terminal_size().columns)
+            from backstory.entrypoints.cli.layout import laid_out
+
+            head, *rows = laid_out(_for_terminal(table), terminal_cells=shutil.get_terminal_size().columns)
             self.lines([(head, "strong"), *((row, "plain") for row in rows)])
         else:
             for row in table.rows:
@@ -132,89 +126,8 @@ def counting(doing: str, things: str, *, shown: bool) -> Iterator[Callable[[int]
         yield lambda count: progress.advance(task, count)
 
 
-def _laid_out(table: Table, *, terminal_cells: int) -> Iterator[str]:
-    """The lines of a table, head first. Narrow columns keep their width up to a limit; the wide ones share the rest.
-
-    Where that leaves too little to read, a wide column goes on a line of its own below each row, the widest first.
-    Columns that are empty in all rows are left out.
-    """
-    rows = [[for_terminal(_one_line(cell)) for cell in row] for row in table.rows]
-    arranged = _arranged(table.columns, rows, terminal_cells)
-    yield arranged.line([column.title for column in table.columns])
-    for row in rows:
-        yield arranged.line(row)
-        for at in arranged.below:
-            if row[at]:
-                yield _indented(row[at], terminal_cells)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arranged:
-    """Where each column goes: the positions of those side by side and of those below, and every width in cells."""
-
-    columns: Sequence[Column]
-    beside: Sequence[int]
-    below: Sequence[int]
-    cells: Sequence[int]
-
-    def line(self, row: Sequence[str]) -> str:
-        """What stands side by side of a row."""
-        fitted = [_fitted(row[at], cells=self.cells[at], right=self.columns[at].is_number) for at in self.beside]
-        return (" " * _GAP).join(fitted).rstrip()
-
-
-def _arranged(columns: Sequence[Column], rows: Sequence[Sequence[str]], terminal_cells: int) -> _Arranged:
-    from rich.cells import cell_len  # some characters take two cells, some none
-
-    beside = [at for at in range(len(columns)) if any(row[at] for row in rows)]
-    natural = [
-        max(cell_len(text) for text in (column.title, *texts)) for column, *texts in zip(columns, *rows, strict=True)
-    ]
-    cells = [
-        size if column.is_wide else min(size, _NARROW_CELLS) for column, size in zip(columns, natural, strict=True)
-    ]
-    wide = [at for at in beside if columns[at].is_wide]
-    below: list[int] = []
-    shared = _shared(cells, wide, beside, terminal_cells)
-    while len(beside) > 1 and (cut := _cut_most(natural, wide, shared)) is not None:
-        beside.remove(cut)
-        wide.remove(cut)
-        below.append(cut)
-        shared = _shared(cells, wide, beside, terminal_cells)
-    return _Arranged(columns=columns, beside=beside, below=sorted(below), cells=shared)
-
-
-def _cut_most(natural: Sequence[int], wide: Sequence[int], cells: Sequence[int]) -> int | None:
-    """The widest of the columns with long texts that would lose much and keep too little to read, if there is one."""
-    long = (at for at in wide if natural[at] > _NARROW_CELLS)
-    cut = (at for at in long if cells[at] < min(natural[at] - _LEAST_CELLS, _READABLE_CELLS))
-    return max(cut, key=lambda at: natural[at], default=None)
-
-
-def _shared(cells: Sequence[int], wide: Sequence[int], beside: Sequence[int], terminal_cells: int) -> list[int]:
-    """Each column's width: the wide ones share what the others leave, and a small one takes no more than it needs."""
-    sizes = list(cells)
-    left = terminal_cells - _GAP * (len(beside) - 1) - sum(sizes[at] for at in beside if at not in wide)
-    for waiting, at in zip(range(len(wide), 0, -1), sorted(wide, key=lambda at: sizes[at]), strict=True):
-        sizes[at] = min(sizes[at], max(left // waiting, _LEAST_CELLS))
-        left -= sizes[at]
-    return sizes
-
-
-def _indented(text: str, terminal_cells: int) -> str:
-    from rich.cells import cell_len
-
-    room = max(terminal_cells - _INDENT, _LEAST_CELLS)
-    return " " * _INDENT + _fitted(text, cells=min(cell_len(text), room), right=False)
-
-
-def _fitted(text: str, *, cells: int, right: bool) -> str:
-    from rich.cells import cell_len, set_cell_size
-
-    size = cell_len(text)
-    if size > cells:
-        return set_cell_size(text, cells - 1) + "…"
-    return " " * (cells - size) + text if right else text + " " * (cells - size)
+def _for_terminal(table: Table) -> Table:
+    return replace(table, rows=[[for_terminal(_one_line(cell)) for cell in row] for row in table.rows])
 
 
 def for_terminal(text: str) -> str:

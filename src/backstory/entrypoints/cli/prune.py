@@ -44,5 +44,8 @@ def _plan(here: Invocation, desk: Desk, removals: Sequence[Removal]) -> None:
     if here.out.as_json:
         here.out.json(removals_shape(removals, desk.projects()))
         return
+    if not removals:
+        here.out.lines([("Nothing has faded; nothing would go.", "plain")])
+        return
     here.out.lines(removal_lines(removals))
     here.out.note(f"{counted(len(removals), 'distilled fact')} would go; nothing was changed")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.contradictions import refuse_alone
 from backstory.entrypoints.cli.parameters import WholeNumber, filter_options, kinds_of, learned_range
 from backstory.entrypoints.cli.standard_input import text_of
 from backstory.entrypoints.drive import drive
@@ -63,8 +64,11 @@ def recall(
     standard input; an empty one gives the newest. When nothing is good enough, it says why and still exits with 0.
 
     With --in evidence, the messages of earlier sessions are searched instead, and quoted with what stands beside them.
-    Of the filters, --since and --until count there. With --in all the two lists come one after the other.
+    Of the filters, only --since and --until go with it. With --in all the two lists come one after the other.
     """
+    refuse_alone("--session", session is not None, "--in evidence or --in all", where != "memories")
+    for option, given in (("--tag", tag), ("--kind", kind), ("--area", area), ("--superseded", superseded)):
+        refuse_alone(option, bool(given), "memories to look in (--in memories or --in all)", where != "evidence")
     text = text_of(query, field="query") or ""
     with here.opened(lexical=lexical, all_projects=all_projects) as desk:
         learned = learned_range(since, until, now=desk.app.clock.now())

@@ -9,6 +9,7 @@ import click
 
 from backstory.entrypoints.cli.background import embed_in_background
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.contradictions import refuse_both
 from backstory.entrypoints.cli.parameters import DURATION, KIND, KINDS_TOLD
 from backstory.entrypoints.cli.standard_input import text_of
 from backstory.entrypoints.drive import drive
@@ -56,9 +57,9 @@ def remember(
     With - or in a pipe the text is read from standard input. A text that is known already is confirmed instead of
     stored twice. Secrets are masked, <private> passages are left out. `backstory undo` takes it back.
     """
-    _refuse_both("--core", core, "--temporary", temporary)
+    refuse_both("--core", core, "--temporary", temporary)
     content = _needed(text_of(text, field="content"))
-    place = _place(kind, scope, everywhere=everywhere)
+    place = _place(kind, scope, area, everywhere=everywhere)
     with here.opened(create=True) as desk:
         from backstory.services.remember import Draft
 
@@ -66,7 +67,7 @@ def remember(
             content=content,
             kind=place.kind,
             visibility=place.visibility,
-            area=area or place.area,
+            area=place.area,
             tags=tag,
             issue=issue,
             tier=_tier(core=core, temporary=temporary),
@@ -135,15 +136,15 @@ def update(
     from backstory.domain.lifecycle import Revision
     from backstory.domain.memory import Tier
 
-    _refuse_both("--expires", expires is not None, "--no-expiry", no_expiry)
-    _refuse_both("--tag", bool(tag), "--no-tags", no_tags)
-    _refuse_both("--core", core, "--archival", archival)
-    _refuse_both("--normal", normal, "--private or --local-only", private or local_only)
-    place = _place(kind, scope, everywhere=False)
+    refuse_both("--expires", expires is not None, "--no-expiry", no_expiry)
+    refuse_both("--tag", bool(tag), "--no-tags", no_tags)
+    refuse_both("--core", core, "--archival", archival)
+    refuse_both("--normal", normal, "--private or --local-only", private or local_only)
+    place = _place(kind, scope, area, everywhere=False)
     fields = Revision(
         kind=place.kind,
         visibility=place.visibility,
-        area=area or place.area,
+        area=place.area,
         tags=tag or (() if no_tags else None),
         issue=issue,
         tier=Tier.CORE if core else Tier.ARCHIVAL if archival else None,
@@ -153,7 +154,7 @@ def update(
     names_something = fields != Revision() or expires is not None
     content = text_of(text, field="content") if text or not names_something else None
     if not names_something:
-        content = _needed(content)
+        content = _needed(content, hint="give it a new text, or an option that changes something, such as --tag")
     with here.opened(writing=True) as desk:
         from dataclasses import replace
 
@@ -169,38 +170,39 @@ def update(
             here.out.json(change_shape(change, desk.projects()))
         else:
             from backstory.entrypoints.aftermath import aftermath, asked_for
-            from backstory.entrypoints.render import changed_lines
+            from backstory.entrypoints.render import changed_lines, head_of
 
-            here.out.lines(changed_lines("Updated", asked_for(change)))
+            meant, projects = asked_for(change), desk.projects()
+            here.out.lines(changed_lines("Updated", meant))
+            heads = (head_of(memory, projects, desk.viewer.project).partition(" ")[2] for memory in meant)
+            here.out.lines((f"  {head}", "plain") for head in heads)
             here.out.lines([(f"{said}.", "plain") for said in aftermath(change.edits)])
             here.out.lines([(f"Undo with: backstory undo {change.id}", "faint")])
         embed_in_background(here, desk)
 
 
-def _refuse_both(one: str, is_one: bool, other: str, is_other: bool) -> None:
-    if is_one and is_other:
-        raise click.UsageError(f"{one} and {other} contradict each other", click.get_current_context())
-
-
-def _needed(content: str | None) -> str:
+def _needed(content: str | None, *, hint: str = "give a text as an argument, or pipe one in") -> str:
     if content is None:
         raise click.UsageError("there is no text; give it as an argument, or pipe it in", click.get_current_context())
     if not content.strip():
         from backstory.errors import InputError
 
-        raise InputError("content is empty", field="content", hint="give a text as an argument, or pipe one in")
+        raise InputError("content is empty", field="content", hint=hint)
     return content
 
 
-def _place(kind: Classified | None, scope: str | None, *, everywhere: bool) -> Classified:
+def _place(kind: Classified | None, scope: str | None, area: str | None, *, everywhere: bool) -> Classified:
     from dataclasses import replace
 
     from backstory.domain.memory import Visibility
     from backstory.domain.vocabulary import Classified, classify
 
     typed, placed = kind or Classified(), classify(None, scope)
+    elsewhere = placed.visibility not in (None, Visibility.GLOBAL)
+    refuse_both("--global", everywhere, f"--scope {scope}", elsewhere)
+    refuse_both(f"--area {area}", area is not None, f"--scope {scope}", placed.area not in (None, area))
     visibility = Visibility.GLOBAL if everywhere else placed.visibility or typed.visibility
-    return replace(typed, visibility=visibility, area=placed.area)
+    return replace(typed, visibility=visibility, area=area or placed.area)
 
 
 def _tier(*, core: bool, temporary: bool) -> Tier | None:

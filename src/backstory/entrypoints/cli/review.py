@@ -6,6 +6,7 @@ import click
 
 from backstory.entrypoints.cli.change import tell_change
 from backstory.entrypoints.cli.command import Group, command
+from backstory.entrypoints.cli.contradictions import refuse_beside_subcommand
 from backstory.entrypoints.cli.invocation import Invocation
 from backstory.entrypoints.cli.parameters import WholeNumber
 from backstory.entrypoints.drive import drive
@@ -30,6 +31,7 @@ def review(ctx: click.Context, limit: int) -> None:
     model unasked. `accept` makes it as trusted as what you said yourself, `reject` forgets it. No agent's tool can
     accept.
     """
+    refuse_beside_subcommand(ctx)
     if ctx.invoked_subcommand is None:
         _list(ctx.ensure_object(Invocation), limit)
 

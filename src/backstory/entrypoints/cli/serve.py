@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from backstory.entrypoints.cli.command import command
+from backstory.entrypoints.cli.contradictions import refuse_both
 from backstory.entrypoints.cli.output import flush, write
 from backstory.entrypoints.cli.parameters import WholeNumber
 
@@ -38,6 +39,8 @@ def serve(here: Invocation, port: int | None, host: str | None, socket: Path | N
     """
     from backstory.config import load
 
+    refuse_both("--socket", socket is not None, "--host or --port", not (host is None and port is None))
+    refuse_both("--print-token", print_token, "an address", not (host is None and port is None and socket is None))
     flags = {
         "store.url": here.store_url,
         "serve.port": port,

@@ -10,6 +10,7 @@ import click
 
 from backstory.entrypoints.cli.asking import agreed
 from backstory.entrypoints.cli.command import Group, command
+from backstory.entrypoints.cli.contradictions import refuse_alone, refuse_beside_subcommand
 from backstory.entrypoints.cli.digest import (
     digest,
     digested_session,
@@ -51,6 +52,7 @@ def sessions(ctx: click.Context, limit: int, all_projects: bool) -> None:
     Each with its messages, with what stands for the older ones in its requests (pieces, strategy, problem), and what it
     belongs to: the session that a sub-agent worked for, the one it is a fork of. `backstory session` reads one.
     """
+    refuse_beside_subcommand(ctx)
     if ctx.invoked_subcommand is None:
         _list(ctx.ensure_object(Invocation), limit=limit, all_projects=all_projects)
 
@@ -143,6 +145,7 @@ def session(
     paged = {"page": page, "digest": digested or None} if node is None else {}  # a node has pages too
     about_digest = {"node": node, "forget-digest": forgotten or None}
     _only_one(**paged, since=since, around=around, search=search, part=part, **about_digest)
+    refuse_alone("--yes", yes, "--forget-digest", forgotten)
     with here.opened(lexical=search is None, all_projects=all_projects) as desk:
         archive = Sessions(desk.app.backend.conversations)
         if forgotten:

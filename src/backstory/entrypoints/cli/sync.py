@@ -67,8 +67,8 @@ def _shape(report: Synchronised, *, dry_run: bool) -> dict[str, object]:
 
 
 def _lines(report: Synchronised, *, dry_run: bool) -> Iterator[Line]:
-    would = "Would have received" if dry_run else "Received"
-    yield f"{would} {_changes(report.received)}, sent {_changes(report.sent)} ({report.remote}, {report.ref})", "good"
+    came, went = ("Would receive", "send") if dry_run else ("Received", "sent")
+    yield f"{came} {_changes(report.received)}, {went} {_changes(report.sent)} ({report.remote}, {report.ref})", "good"
     for item in report.disagreements:
         yield f"#{item.n} was changed on both sides; kept: {_short(item.kept)}", "bad"
         yield f"    in the history: {_short(item.set_aside)}", "faint"

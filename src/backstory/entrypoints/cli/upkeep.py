@@ -147,14 +147,22 @@ def backup(here: Invocation, file: Path, force: bool) -> None:
     Others may be writing to it meanwhile. The copy is as of one moment, readable by you alone, and checked before it
     gets its name. It holds everything: private and local-only memories, what was forgotten, the history, and what was
     said in sessions. It is an SQLite store, whatever kind it is a copy of, and `backstory restore` brings it into any
-    kind.
+    kind. A folder that FILE names and that is not there is made, and told.
     """
+    made = _missing_folder(file)
     with _upkeep(here) as (_, upkeep):
         size = drive(upkeep.backup(file.absolute(), overwrite=force))
     if here.out.as_json:
-        here.out.json({"file": str(file), "bytes": size})
-    else:
-        here.out.lines([(f"Backed up to {file} ({size / 1e6:.1f} MB)", "good")])
+        here.out.json({"file": str(file), "bytes": size, "made_folder": None if made is None else str(made)})
+        return
+    if made is not None:
+        here.out.lines([(f"Made the folder {made}", "plain")])
+    here.out.lines([(f"Backed up to {file} ({size / 1e6:.1f} MB)", "good")])
+
+
+def _missing_folder(file: Path) -> Path | None:
+    """The folder of ``file``, as it was written, where it is not there yet."""
+    return None if file.absolute().parent.exists() else file.parent
 
 
 @command("restore")

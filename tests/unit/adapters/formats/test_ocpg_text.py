@@ -9,8 +9,8 @@ import pytest
 
 from backstory.adapters.formats.ocpg import values
 from backstory.adapters.formats.ocpg.csv_text import records
-from backstory.adapters.formats.ocpg.events import Counted, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.script import Script
+from backstory.adapters.formats.ocpg.tables import Counted, Data, Event, Table, Trouble
 from backstory.adapters.formats.ocpg.tokens import Mark, Token, Tokens
 
 TANGLED = r"""-- a 'comment'; "with" signs

@@ -1,88 +1,32 @@
-"""OpenCode's history from databases of every sort, its older files, and a server: whole, quiet, and never trusted."""
+"""OpenCode's history from databases of every sort: whole, quiet, and never trusted."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
-import threading
-from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from backstory.adapters.formats.opencode_history.reader import OpenCodeHistory
-from backstory.domain.conversation import Message, Session
-from backstory.domain.interchange import ForeignMessages, ForeignRecord, ForeignSession, Remark, Unreadable
+from backstory.domain.interchange import ForeignSession, Remark
 from backstory.errors import InputError
 from backstory.ports.formats import FoundStore, ReadLimits
-
-T = 1_700_000_000_000
-Json = Any
-TABLES = {
-    "session": "id text PRIMARY KEY, parent_id text, directory text, title text, time_created integer,"
-    " time_updated integer, slug text",
-    "message": "id text PRIMARY KEY, session_id text, time_created integer, data text",
-    "part": "id text PRIMARY KEY, message_id text, session_id text, data text",
-}
-
-
-def data_folder(home: Path) -> Path:
-    folder = home / "opencode"
-    folder.mkdir(parents=True)
-    return folder
-
-
-def make_database(path: Path, *, tables: dict[str, str] = TABLES) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    for name, columns in tables.items():
-        connection.execute(f"CREATE TABLE {name} ({columns})")
-    return connection
-
-
-def add_session(
-    connection: sqlite3.Connection, number: str, *, parent: str | None = None, title: str = "Ovens"
-) -> None:
-    row = (number, parent, "/work/bakery", title, T, T + 9000, "brave-cake")
-    connection.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-
-
-def add_message(
-    connection: sqlite3.Connection, number: str, session: str, *parts: Json, at: int = T, **info: Json
-) -> None:
-    told = {"role": "user", "time": {"created": at}, "agent": "build", **info}
-    connection.execute("INSERT INTO message VALUES (?, ?, ?, ?)", (number, session, at, json.dumps(told)))
-    for position, part in enumerate(parts):
-        data = part if isinstance(part, str | bytes) else json.dumps(part)
-        row = (part.get("id") if isinstance(part, dict) else None) or f"{number}-p{position}"
-        connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", (row, number, session, data))
-
-
-def said(text: str, **more: Json) -> Json:
-    return {"type": "text", "text": text, **more}
-
-
-def read(place: Path | str, limits: ReadLimits | None = None) -> list[ForeignRecord]:
-    """Everything that is found at a place, read."""
-    reader = OpenCodeHistory()
-    limits = limits or ReadLimits()
-    return [record for store in reader.find(str(place)) for record in reader.read(store, limits=limits)]
-
-
-def sessions(records: list[ForeignRecord]) -> list[Session]:
-    return [record.session for record in records if isinstance(record, ForeignSession)]
-
-
-def messages(records: list[ForeignRecord]) -> list[Message]:
-    return [message for record in records if isinstance(record, ForeignMessages) for message in record.messages]
-
-
-def unreadable(records: list[ForeignRecord]) -> list[str]:
-    return [f"{record.where}: {record.reason}" for record in records if isinstance(record, Unreadable)]
+from tests.unit.adapters.formats.opencode_histories import (
+    TABLES,
+    T,
+    add_message,
+    add_session,
+    data_folder,
+    make_database,
+    messages,
+    read,
+    said,
+    sessions,
+    unreadable,
+)
+from tests.unit.adapters.formats.opencode_histories import folder as folder
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, str]]:
@@ -91,13 +35,6 @@ def state_of(folder: Path) -> dict[str, tuple[int, str]]:
         for path in folder.rglob("*")
         if path.is_file()
     }
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
-    monkeypatch.delenv("OPENCODE_DB", raising=False)
-    return data_folder(tmp_path / "elsewhere")
 
 
 # --- what is in it --------------------------------------------------------------------------------------------------
@@ -268,104 +205,3 @@ def test_a_locked_database_is_refused_in_a_sentence(folder: Path, monkeypatch: p
         store = FoundStore(format="opencode", place=str(folder / "opencode.db"))
         with pytest.raises(InputError, match="locked"):
             list(OpenCodeHistory().read(store, limits=ReadLimits()))
-
-
-# --- the files of before --------------------------------------------------------------------------------------------
-
-
-def put(path: Path, value: Json) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(value if isinstance(value, str) else json.dumps(value))
-
-
-def old_files(folder: Path) -> Path:
-    storage = folder / "storage"
-    times = {"created": T, "updated": T + 1}
-    put(storage / "session/p1/ses_1.json", {"id": "ses_1", "directory": "/work/bakery", "time": times})
-    put(storage / "message/ses_1/msg_1.json", {"role": "user", "time": {"created": T}})
-    put(storage / "part/msg_1/prt_1.json", said("from a file"))
-    put(storage / "part/msg_1/prt_2.json", "{")
-    put(storage / "message/ses_1/msg_2.json", "[]")
-    return storage
-
-
-def test_the_files_of_older_versions_are_read_where_there_is_no_database(folder: Path, tmp_path: Path) -> None:
-    storage = old_files(folder)
-    outside = tmp_path / "secret.json"
-    put(outside, said("not part of it"))
-    (storage / "part/msg_1/prt_3.json").symlink_to(outside)
-    put(storage / "session/p1/ses_2.json", {"id": "../ses_1"})
-    records = read(folder)
-    assert [[part.text for part in message.parts] for message in messages(records)] == [["from a file"]]
-    assert {one.id for one in sessions(records)} == {"ses_1", "ses_2"}
-    assert len(unreadable(records)) == 2
-    make_database(folder / "opencode.db").close()
-    assert read(folder) == []
-
-
-# --- a server -------------------------------------------------------------------------------------------------------
-
-
-class _Handler(BaseHTTPRequestHandler):
-    answers: dict[str, Json]
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep standard error for the tests."""
-
-    def do_GET(self) -> None:
-        answer = self.answers.get(self.path.partition("?")[0])
-        if isinstance(answer, int):
-            self.send_response(answer)
-            self.send_header("Location", "http://127.0.0.1:9/")
-            self.end_headers()
-            return
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
-
-
-@pytest.fixture
-def server() -> Iterator[tuple[str, dict[str, Json]]]:
-    answers: dict[str, Json] = {}
-    made = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"answers": answers}))
-    threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"http://127.0.0.1:{made.server_address[1]}", answers
-    made.shutdown()
-    made.server_close()
-
-
-def test_a_running_opencode_is_read_through_its_api(folder: Path, server: tuple[str, dict[str, Json]]) -> None:
-    url, answers = server
-    answers["/experimental/session"] = [
-        {"id": "ses_2", "parentID": "ses_1", "time": {"created": T + 1}},
-        {"id": "ses_1", "directory": "/work/bakery", "time": {"created": T}},
-        {"id": 7},
-    ]
-    told = {"info": {"id": "msg_1", "role": "user", "time": {"created": T}}, "parts": [{"id": "prt_1", **said("hi")}]}
-    answers["/session/ses_1/message"] = [told, "nonsense"]
-    answers["/session/ses_2/message"] = 500
-    records = read(url)
-    assert [(one.id, one.host) for one in sessions(records)] == [
-        ("ses_1", "import:opencode"),
-        ("ses_2", "import:opencode"),
-    ]
-    assert [message.parts[0].text for message in messages(records)] == ["hi"]
-    assert len(unreadable(records)) == 3
-
-
-@pytest.mark.parametrize("answer", [401, 302, 404, b"<html>", {"no": "list"}])
-def test_a_server_that_is_no_opencode_is_refused_in_a_sentence(
-    server: tuple[str, dict[str, Json]], answer: Json
-) -> None:
-    url, answers = server
-    answers["/experimental/session"] = answer
-    with pytest.raises(InputError, match=r"127\.0\.0\.1"):
-        read(url)
-
-
-@pytest.mark.parametrize(
-    "address", ["http://example.org:4096", "https://10.0.0.1", "http://user:word@127.0.0.1:1", "http://127.0.0.1:x"]
-)
-def test_no_other_machine_is_asked(address: str) -> None:
-    with pytest.raises(InputError):
-        read(address)

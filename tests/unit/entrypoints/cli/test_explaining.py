@@ -92,7 +92,7 @@ def test_why_tells_worth_showings_and_the_score_now(
     ask(app, tmp_path, PROMPT, "msg_1")
     told = run(capsys, "why", "1")
     for expected in (
-        "Worth 3.50 now",
+        "Worth 3.50 now, of 5 at most",
         "State: active",
         "session ses_1, message msg_1",
         "Now, for “on which port",

@@ -66,7 +66,9 @@ def test_the_beginning_of_several_changes_takes_none_back(shell: CommandLine) ->
 
 
 def test_too_short_a_beginning_names_no_change(shell: CommandLine) -> None:
-    assert shell.run("undo", "01").returncode == 3
+    done = shell.run("undo", "01")
+    assert done.returncode == 3
+    assert "'01' is too short to name a change: 6 characters" in done.stderr
 
 
 def test_one_is_not_said_as_many(shell: CommandLine) -> None:
@@ -131,3 +133,42 @@ def test_an_agent_is_told_to_ask_a_person_for_what_only_a_person_may_do(shell: C
     assert done.returncode == 4
     assert "ask the person to run it" in done.stderr
     assert "--project" not in done.stderr
+
+
+def test_a_list_with_what_was_replaced_says_which_that_is(shell: CommandLine) -> None:
+    shell.ok("remember", "The gate is oiled in autumn", "--supersedes", "1")
+    rows = [line.split("\t") for line in shell.ok("list", "--superseded").splitlines()]
+    assert [row[6] for row in rows] == ["", "superseded"]
+    assert {len(row.split("\t")) for row in shell.ok("list").splitlines()} == {6}
+
+
+def test_an_update_shows_the_labels_that_it_changed(shell: CommandLine) -> None:
+    said = shell.ok("update", "1", "--kind", "decision", "--tag", "oil", "--scope", "global")
+    assert said.splitlines()[1].startswith("  decision · global · ")
+    assert said.splitlines()[1].endswith(" · +oil")
+
+
+def test_a_backup_says_which_folder_it_made(shell: CommandLine) -> None:
+    assert shell.ok("backup", "new/deep/copy.db").startswith("Made the folder new/deep\nBacked up to ")
+    assert "Made" not in shell.ok("backup", "new/deep/copy.db", "--force")
+    assert shell.json("backup", "other/copy.db")["made_folder"] == "other"
+
+
+def test_what_would_be_erased_is_quoted_as_it_was_said(shell: CommandLine) -> None:
+    said = shell.ok("erase", "1", "--dry-run")
+    assert f": {KNOWN}\n" in said
+    assert '"content"' not in said
+
+
+def test_a_product_that_is_not_here_is_said_to_be_nowhere(shell: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(shell.path.parent))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    done = shell.run("import", "opencode")
+    assert done.returncode == 2
+    assert "nothing of opencode was found where it usually is" in done.stderr
+
+
+def test_a_replaced_memory_names_what_took_its_place(shell: CommandLine) -> None:
+    shell.ok("remember", "The gate is oiled in autumn", "--supersedes", "1")
+    assert "replaced   by #2 The gate is oiled in autumn" in shell.ok("show", "1")
+    assert "Replaced by #2" in shell.ok("why", "1")

@@ -165,7 +165,7 @@ def test_two_long_texts_stand_below_each_other_or_share_what_there_is(monkeypatc
     table = Table(columns=columns, rows=[("7", LONG, other), ("12", "short", "")], empty="-")
     monkeypatch.setenv("COLUMNS", "30")
     assert printed(lambda out: out.table(table)).splitlines() == [
-        " #", " 7", "    " + LONG[:25] + "…", "    " + other[:25] + "…", "12", "    short"
+        " #", " 7", "    " + LONG[:25] + "…", "    why: " + other[:20] + "…", "12", "    short"
     ]  # fmt: skip
     monkeypatch.setenv("COLUMNS", "100")
     assert printed(lambda out: out.table(table)).splitlines()[1] == f" 7  {LONG[:46]}…  {other[:46]}…"

@@ -14,7 +14,12 @@ from mcp.shared.exceptions import MCPError
 from backstory.adapters.stores.memory import open_memory_store
 from backstory.bootstrap import App
 from backstory.config import Settings
+from backstory.domain.history import Author
+from backstory.domain.provenance import Origin
+from backstory.domain.scope import Audience
+from backstory.entrypoints.drive import drive
 from backstory.entrypoints.mcp.server import McpServer
+from backstory.services.remember import Draft
 
 T = TypeVar("T")
 Mode = Literal["legacy", "auto"]
@@ -79,3 +84,17 @@ def text_of(result: protocol.CallToolResult) -> str:
     (content,) = result.content
     assert isinstance(content, protocol.TextContent)
     return content.text
+
+
+def remembered(app: App, folder: Path, *contents: str, **fields: object) -> None:
+    viewer = drive(app.viewer(folder, audience=Audience.PERSON))
+    for content in contents:
+        draft = Draft(content=content, origin=Origin.USER, **fields)  # type: ignore[arg-type] # a test's own
+        drive(app.remember.remember(draft, viewer=viewer, author=Author.USER))
+
+
+def read(person: Person, uri: str) -> str:
+    (contents,) = person.do(lambda client: client.read_resource(uri)).contents
+    assert isinstance(contents, protocol.TextResourceContents)
+    assert contents.uri == uri
+    return contents.text

@@ -127,7 +127,10 @@ class Git:
                 f"git config --global --add safe.directory {self.folder.resolve()}"
             )
         if "not a git repository" in text:
-            return StoreUnavailable(f"{self.folder} is not in a git repository; nothing was stored")
+            return StoreUnavailable(
+                f"{self.folder} is not in a git repository; nothing was stored",
+                hint="the git store keeps memories beside the code: go to a repository, or choose another with --store",
+            )
         if "cannot change to" in text:
             return StoreUnavailable(f"the folder {self.folder} does not exist; nothing was stored")
         if re.search("no space left|disk quota|read-only file system|permission denied|insufficient permission", text,

@@ -91,7 +91,9 @@ def find_remote(git: Git, name: str | None, ref: str) -> Remote:
         return Remote(git=git, name=name, ref=ref)
     if "origin" in known or len(known) == 1:
         return Remote(git=git, name="origin" if "origin" in known else known[0], ref=ref)
-    what = f"name one of {', '.join(known)}" if known else "add one with `git remote add`"
+    if not known:
+        raise InputError("the repository has no remote", field="remote", hint="add one with `git remote add`")
+    what = f"name one of {', '.join(known)}"
     raise InputError("it is not clear which remote is meant", field="remote", hint=what)
 
 

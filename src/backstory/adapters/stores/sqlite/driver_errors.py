@@ -18,8 +18,8 @@ _MEANINGS = (
     ("disk i/o error", StoreUnavailable, "could not be read or written: the disk reports an error"),
     ("unable to open", StoreUnavailable, "cannot be opened: check the path and its permissions"),
     ("not a database", StoreDamaged, "is not a database; it was left as it is"),
-    ("malformed", StoreDamaged, "is damaged; it was left as it is. Restore a backup, or move it away to start anew"),
-    ("could not decode", StoreDamaged, "holds text that is not UTF-8; it was left as it is. Restore a backup"),
+    ("malformed", StoreDamaged, "is damaged; it was left as it is"),
+    ("could not decode", StoreDamaged, "holds text that is not UTF-8; it was left as it is"),
 )
 
 
@@ -35,6 +35,8 @@ def in_our_words(path: Path) -> Iterator[None]:
         raise
     except sqlite3.Error as error:
         raise _translate(error, path) from error
+    except UnicodeDecodeError as error:  # of SQLite's own words: what it names stands in a damaged page
+        raise StoreDamaged(f"the store {path} is damaged; it was left as it is") from error
     except UnicodeEncodeError as error:
         half = f"U+{ord(error.object[error.start]):04X}"
         raise InputError(

@@ -42,6 +42,8 @@ def salvage(path: Path) -> Salvage:
                 return _read(raw)
         except (sqlite3.DatabaseError, StoreDamaged) as error:
             return Salvage(lost=[f"all of {path}: {error}"])
+        except UnicodeDecodeError:  # of SQLite's own words: it names what stands in a damaged page
+            return Salvage(lost=[f"all of {path}: the names of its tables are not text any more"])
 
 
 def _copy(path: Path, folder: Path) -> Path:

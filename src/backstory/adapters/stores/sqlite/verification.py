@@ -56,6 +56,8 @@ def _verify_whole(path: Path, *, full: bool) -> tuple[list[Finding], bool]:
         if passes(error) or "unable to open" in str(error):
             raise
         return [_damage(Invariant.WHOLE, str(error), path)], False
+    except UnicodeDecodeError:  # of SQLite's own words: it names what stands in a damaged page
+        return [_damage(Invariant.WHOLE, "the names of its tables are not text any more", path)], False
     if older:
         what = "the format is an older one; the first command that writes brings it up to date, then check again"
         findings.append(_note(what, path))

@@ -1,0 +1,141 @@
+"""Setting or removing one setting in the user's own file, which people write by hand as well."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from backstory.config.edit import value_in, with_setting, without_setting
+from backstory.config.files import Unreadable, parse_document, read_bounded
+from backstory.config.layers import exposed_secret
+from backstory.config.locations import CONFIG, user_config_file
+from backstory.config.names import unknown
+from backstory.config.options import Option, Value
+from backstory.config.settings import options
+from backstory.config.values import parse, printable, shown
+from backstory.errors import ConfigError
+
+_NEW_FILE_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One setting of the user's file: what the file says of it now and would say. None is nothing."""
+
+    name: str
+    file: Path
+    before: object
+    after: Value
+    old_bytes: bytes | None
+    new_bytes: bytes
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to write."""
+        return self.new_bytes != (self.old_bytes or b"")
+
+
+def plan_set(env: Mapping[str, str], name: str, raw: str) -> Edit:
+    """What setting ``name`` to ``raw`` would do. Raises ConfigError naming the setting, the value and what is allowed,
+    for an unknown name, for a secret, and for a file that cannot be changed safely."""
+    source = f"config set {printable(name[:200])}"
+    table = {option.name: option for option in options()}
+    if name not in table:
+        raise unknown(name, table, source=source)
+    option = table[name]
+    if option.secret:
+        raise exposed_secret(option, written=name, source=source, where="in a file")
+    value = parse(option, raw, written=name, source=source, text=True)
+    return _planned(env, name, value if isinstance(value, bool | int) else str(value))
+
+
+def plan_unset(env: Mapping[str, str], name: str) -> Edit:
+    """What removing ``name`` would do. A name that no setting has is removed too where the file holds it, since that
+    is what mends a misspelt one. Raises ConfigError as above."""
+    edit = _planned(env, name, None)
+    if edit.before is None and name not in (known := [option.name for option in options()]):
+        raise unknown(name, known, source=f"config unset {printable(name[:200])}")
+    return edit
+
+
+def apply(edit: Edit) -> None:
+    """Write the file in one step, its folder too if need be; a link is followed, and its mode stays.
+
+    Raises ConfigError where it cannot be written, and where somebody else changed it since it was read.
+    """
+    target = Path(os.path.realpath(edit.file))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = target.stat().st_mode & 0o777 if edit.old_bytes is not None else _NEW_FILE_MODE
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(edit.new_bytes)
+                stream.flush()
+                os.fchmod(handle, mode)
+                os.fsync(handle)
+            if read_bounded(target) != edit.old_bytes:
+                raise _unfit(edit.file, "was changed by somebody else in this moment; nothing was written, try again")
+            Path(name).replace(target)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                Path(name).unlink()
+    except OSError as error:
+        raise _unfit(edit.file, f"cannot be written ({error.strerror or error})") from error
+
+
+def way_back(edit: Edit) -> str | None:
+    """What ``backstory config`` is told to have the former value again; None where no setting takes that."""
+    if edit.before is None:
+        return f"unset {edit.name}"
+    option = next((item for item in options() if item.name == edit.name), None)
+    try:
+        if option is None or option.secret:
+            return None
+        parse(option, edit.before, written=edit.name, source="", text=False)
+    except ConfigError:
+        return None
+    plain = str(edit.before).lower() if isinstance(edit.before, bool) else str(edit.before)
+    return f"set {edit.name} {shlex.quote(plain)}"
+
+
+def told(name: str, value: object) -> str | None:
+    """A value of the file as people may see it; None where it says nothing. A secret in it is not repeated."""
+    if value is None:
+        return None
+    option: Option | None = next((item for item in options() if item.name == name), None)
+    return "hidden" if option is not None and option.secret else shown(value).strip("'")
+
+
+def _planned(env: Mapping[str, str], name: str, value: Value) -> Edit:
+    file = user_config_file(env)
+    if str(file) == os.devnull:
+        raise ConfigError(
+            f"{CONFIG} says that there is no file to write to", option=CONFIG, source=f"environment {CONFIG}"
+        )
+    try:
+        old_bytes = read_bounded(file)
+        before = value_in(parse_document(old_bytes or b""), name)
+        text = (old_bytes or b"").decode()
+        edited = text if _same(before, value) else _edited(text, name, value)
+    except Unreadable as error:
+        raise _unfit(file, str(error)) from None
+    return Edit(name=name, file=file, before=before, after=value, old_bytes=old_bytes, new_bytes=edited.encode())
+
+
+def _edited(text: str, name: str, value: Value) -> str:
+    return without_setting(text, name) if value is None else with_setting(text, name, value)
+
+
+def _same(before: object, value: Value) -> bool:
+    return type(before) is type(value) and before == value
+
+
+def _unfit(file: Path, reason: str) -> ConfigError:
+    source = f"user file {printable(str(file))}"
+    return ConfigError(f"{source} {printable(reason)}", option=CONFIG, source=source)
