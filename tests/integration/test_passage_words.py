@@ -22,8 +22,12 @@ from backstory.ports.models import EmbeddingModel
 from backstory.testing.fakes import START, hash_words
 from backstory.testing.postgres import PostgresForTests, postgres_for_tests, why_there_is_none
 
-MODEL = EmbeddingModel(name="compass", dimension=2)
+MODEL = EmbeddingModel(name="all-MiniLM-L6-v2-int8", dimension=2)
+WORDLESS = EmbeddingModel(name="of-an-endpoint", dimension=2)
+"""Reading once more would cost somebody money, and bring nothing."""
 NAMED = ("Ada: I am back", "Émile van-Dijk: so am I", "Жанна: и я", f"{'A' * 31} {'B' * 31}: long names are names")
+CALL = "Bash: \nls: no such file"
+"""What a tool was asked and gave: it begins with a name, but nobody says it."""
 OTHERS = ("so it is: a colon", "bash: \nls", f"A sentence {'that goes on ' * 5}and says so: nothing", "None here")
 BEFORE = 13
 """The format of files before there were words."""
@@ -31,8 +35,11 @@ BEFORE = 13
 
 async def told(backend: Backend) -> Backend:
     """With a passage of each text."""
-    for n, text in enumerate((*NAMED, *OTHERS)):
+    for n, text in enumerate((*NAMED, *OTHERS, CALL)):
         part = Part(id=PartId(f"p{n}"), kind="text", text=text)
+        if text == CALL:
+            tool, _, gave = text.partition(": \n")
+            part = Part(id=PartId(f"p{n}"), kind="tool", tool=tool, text=gave)
         said = Message(id=MessageId(f"m{n}"), session=SessionId("s"), role=Role.USER, created_at=START, parts=(part,))
         await backend.conversations.put_messages([said])
     return backend
@@ -45,7 +52,7 @@ async def embed(backend: Backend) -> None:
         EmbeddedPassage(
             number=item.number,
             vector=(1.0, 0.0),
-            words=hash_words(item.text) if speaker_of(item.text) is not None else None,
+            words=None if speaker_of(item.text, kind=item.kind) is None else hash_words(item.text),
         )
         for item in missing
     ]
@@ -74,14 +81,18 @@ def test_a_file_of_the_format_before_has_what_may_begin_with_a_name_embedded_ane
                 raw.executescript(script.read_text(encoding="utf-8"))
         raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         raw.execute(f"PRAGMA user_version = {BEFORE}")
-        for n, text in enumerate((*NAMED, *OTHERS), start=1):
+        for n, text in enumerate((*NAMED, *OTHERS, CALL), start=1):
+            kind = "tool" if text == CALL else "text"
+            raw.execute("INSERT INTO parts VALUES (?, 'm', 's', ?, ?, NULL, 0, NULL)", (f"p{n}", kind, text))
             raw.execute("INSERT INTO passages VALUES (?, ?, 0, 'm', 's', 0, ?)", (n, f"p{n}", text))
-            raw.execute("INSERT INTO passage_vectors VALUES (?, 'compass', 2, ?)", (n, bytes(4)))
+            for model in (MODEL, WORDLESS):
+                raw.execute("INSERT INTO passage_vectors VALUES (?, ?, 2, ?)", (n, model.name, bytes(4)))
         raw.commit()
 
     async def check() -> None:
         backend = open_sqlite(path)
         assert await unembedded(backend) == set(NAMED)
+        assert await backend.evidence.unembedded(model=WORDLESS, limit=99) == []
         assert await with_words(backend) == 0
         await embed(backend)
         assert await with_words(backend) == len(NAMED)
@@ -106,6 +117,12 @@ def test_words_whose_vector_is_gone_are_found_and_dropped(tmp_path: Path) -> Non
         assert await backend.upkeep.verify(full=True) == []
         assert await unembedded(backend) == {NAMED[0]}
         assert await with_words(backend) == len(NAMED) - 1
+        with closing(sqlite3.connect(path)) as raw:
+            raw.execute("DELETE FROM passage_vectors WHERE n = 2")
+            raw.commit()
+        await embed(backend)  # over the words that were left
+        assert await with_words(backend) == len(NAMED)
+        assert await backend.upkeep.verify(full=True) == []
         await backend.memories.close()
 
     anyio.run(check)
@@ -167,7 +184,7 @@ def test_a_vector_whose_twin_is_made_anew_keeps_its_words(server: PostgresForTes
         assert backend.upkeep is not None
         await embed(backend)
         server.run(f"DELETE FROM {schema}.passage_embeddings")
-        assert (await backend.upkeep.rebuild()).corrected == len(NAMED) + len(OTHERS)
+        assert (await backend.upkeep.rebuild()).corrected == len(NAMED) + len(OTHERS) + 1
         assert await with_words(backend) == len(NAMED)
         await backend.memories.close()
 

@@ -7,14 +7,13 @@ need not be theirs.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
 from backstory.domain.evidence_signs import PassageSigns
-from backstory.domain.evidence_talk import DEVIATIONS, TalkSigns
+from backstory.domain.evidence_talk import TalkSigns, nearness
 from backstory.domain.ids import MessageId, SessionId
 from backstory.domain.typed_words import AS_TOKENS, Wording
 
@@ -227,12 +226,8 @@ def _of_talk(talk: TalkSigns, weights: EvidenceWeights) -> float:
 
 def _nearness(signs: Sequence[PassageSigns]) -> list[float | None]:
     """How far each cosine lies above the usual one of the candidates, -1 to 1; None where there is none."""
-    known = [sign.cosine for sign in signs if sign.cosine is not None]
-    if not known:
-        return [None] * len(signs)
-    usual = sum(known) / len(known)
-    spread = DEVIATIONS * math.sqrt(sum((cosine - usual) ** 2 for cosine in known) / len(known)) or 1.0
-    return [None if s.cosine is None else min(1.0, max(-1.0, (s.cosine - usual) / spread)) for s in signs]
+    cosines = [sign.cosine for sign in signs]
+    return [None if cosine is None else near for cosine, near in zip(cosines, nearness(cosines), strict=True)]
 
 
 def _best_passages(

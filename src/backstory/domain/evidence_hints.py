@@ -115,7 +115,7 @@ def speaker_hint(question: str, passages: Iterable[EvidencePassage]) -> SpeakerH
 
     A speaker's name stands before a colon at the beginning of at least two of the messages.
     """
-    names = {passage.message: name for passage in passages if (name := speaker_of(passage.text)) is not None}
+    names = {passage.message: name for passage in passages if (name := speaker_of(passage.text, kind=passage.kind))}
     named = [name for name in known_speakers(names.values()) if re.search(rf"\b{re.escape(name)}\b", question)]
     if named:
         return SpeakerHint(name=named[0] if len(named) == 1 else None, names=names)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from backstory.domain.evidence_passages import EvidencePassage
 from backstory.domain.stopwords import STOP_WORDS
 from backstory.domain.text import analyse_query
 
@@ -25,6 +26,10 @@ DEVIATIONS = 4.0
 _SPEAKER = re.compile(r"([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30})?): ")
 _TOLD_AT_LEAST = 2
 """Messages that begin with a name and a colon before it counts as a speaker's."""
+_ROLES = frozenset({"user", "human", "assistant", "ai", "bot", "model", "system"})
+"""Who speaks in transcripts of sessions with an assistant. People are not called so."""
+_ALIKE = 1e-9
+"""A deviation below which values differ by rounding alone."""
 _OF_ONESELF = re.compile(r"\b(?:I|me|my|we|us|our)\b", re.IGNORECASE)
 
 
@@ -45,9 +50,12 @@ class TalkSigns:
     of_oneself: float
 
 
-def speaker_of(text: str) -> str | None:
-    """The name that a text begins with, before a colon, as in "Ada: I am back"; None where there is none."""
-    match = _SPEAKER.match(text) if text[:1].isupper() else None
+def speaker_of(text: str, *, kind: str = "text") -> str | None:
+    """The name that a passage begins with, before a colon, as in "Ada: I am back"; None where there is none.
+
+    What a tool was asked and gave begins with the tool's name ("Bash: ls"), which is nobody's.
+    """
+    match = _SPEAKER.match(text) if kind == "text" and text[:1].isupper() else None
     return None if match is None else match[1]
 
 
@@ -56,12 +64,13 @@ def known_speakers(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count >= _TOLD_AT_LEAST]
 
 
-def speakers_between_themselves(texts: Sequence[str]) -> list[str]:
-    """Who speaks where most passages begin with a speaker's name; nobody where they do not."""
-    names = [name for text in texts if (name := speaker_of(text)) is not None]
-    known = known_speakers(names)
-    told = sum(name in known for name in names)
-    return known if 2 * told > len(texts) else []
+def speakers_between_themselves(passages: Sequence[EvidencePassage]) -> list[str]:
+    """Who speaks where most passages begin with the name of one of two people or more; nobody where they do not, as in
+    a transcript of "User: " and "Assistant: "."""
+    names = Counter(name for item in passages if (name := speaker_of(item.text, kind=item.kind)) is not None)
+    people = [name for name in known_speakers(names.elements()) if name.lower() not in _ROLES]
+    told = sum(names[name] for name in people)
+    return people if len(people) > 1 and 2 * told > len(passages) else []
 
 
 def tells_of_oneself(text: str) -> bool:
@@ -139,7 +148,8 @@ def _standardised(values: Sequence[float | None]) -> list[float]:
     if not known:
         return [0.0] * len(values)
     usual = sum(known) / len(known)
-    spread = DEVIATIONS * math.sqrt(sum((value - usual) ** 2 for value in known) / len(known)) or 1.0
+    deviation = math.sqrt(sum((value - usual) ** 2 for value in known) / len(known))
+    spread = DEVIATIONS * deviation if deviation > _ALIKE else 1.0
     return [0.0 if value is None else (value - usual) / spread for value in values]
 
 

@@ -42,9 +42,11 @@ class PassageSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnembeddedPassage:
-    """A passage that has no vector of a model yet. Its text never changes: another text is another passage."""
+    """A passage that has no vector of a model yet. Its text never changes: another text is another passage. ``kind`` is
+    its part's; empty where the part is gone."""
 
     number: PassageNumber
+    kind: str
     text: str
 
 

@@ -84,7 +84,7 @@ class MeaningSearch:
         """
         if asked.model is None or asked.words is None:
             return None
-        speakers = speakers_between_themselves([item.passage.text for item in loaded])
+        speakers = speakers_between_themselves([item.passage for item in loaded])
         if not speakers:
             return None
         words = asked.words.at(telling_places(asked.words.words, names=speakers))

@@ -177,7 +177,7 @@ class Maintenance:
 
 def _embedded(item: UnembeddedPassage, passage: Passage) -> EmbeddedPassage:
     """With the vectors of the telling words where somebody speaks by name."""
-    words = passage.words if speaker_of(item.text) is not None else None
+    words = passage.words if speaker_of(item.text, kind=item.kind) is not None else None
     kept = None if words is None else words.at(telling_places(words.words))
     return EmbeddedPassage(number=item.number, vector=passage.vector, words=kept)
 

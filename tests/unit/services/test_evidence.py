@@ -217,6 +217,27 @@ def test_the_words_of_a_talk_between_people_are_compared_one_by_one(shop: Shop) 
     assert "like words" in best.reasons
 
 
+def test_calls_of_tools_are_no_talk(shop: Shop) -> None:
+    shop.embedder = HashEmbedder()
+    archived(shop, (Role.USER, "where is the heron exporter kept"))
+    called = (("Bash", "heron exporter"), ("Read", "exporter"), ("Bash", "ls"), ("Read", "x"))
+    calls = [
+        Message(
+            id=MessageId(f"call-{n}"),
+            session=SessionId("ses-1"),
+            role=Role.ASSISTANT,
+            created_at=START + timedelta(hours=n + 1),
+            parts=(Part(id=PartId(f"call-{n}-a"), kind="tool", tool=tool, text=text),),
+        )
+        for n, (tool, text) in enumerate(called)
+    ]
+    shop.do(shop.conversations.take_messages(calls))
+    shop.do(shop.maintenance.embed_missing())
+    found = search(shop, "heron exporter").results
+    assert found
+    assert not any("like words" in result.reasons for result in found)
+
+
 def test_the_words_of_a_session_with_an_assistant_are_not(shop: Shop) -> None:
     shop.embedder = HashEmbedder()
     archived(shop, *SAID)

@@ -71,10 +71,10 @@ def test_a_memory_that_changes_meanwhile_is_embedded_anew(shop: Shop) -> None:
     assert shop.do(shop.maintenance.embed_missing()).embedded == 1
 
 
-def said(shop: Shop, *texts: str) -> dict[str, PassageNumber]:
+def said(shop: Shop, *texts: str, kind: str = "text") -> dict[str, PassageNumber]:
     """Passages of what was said, embedded; their numbers."""
     for n, text in enumerate(texts):
-        part = Part(id=PartId(f"p{n}"), kind="text", text=text)
+        part = Part(id=PartId(f"p{n}"), kind=kind, text=text, tool="Bash")
         told = Message(id=MessageId(f"m{n}"), session=SessionId("s"), role=Role.USER, created_at=START, parts=(part,))
         shop.do(shop.backend.conversations.put_messages([told]))
     missing = shop.do(shop.backend.evidence.unembedded(model=EmbeddingModel(name="none", dimension=1), limit=99))
@@ -96,6 +96,13 @@ def test_a_passage_keeps_the_telling_words_of_a_speaker(shop: Shop) -> None:
     at = said(shop, named := "Ada: the heron is back", "the heron is back", "note: the heron is back")
     assert has_word(shop, "heron", at) == {named: True}
     assert has_word(shop, "the", at) == has_word(shop, "otter", at) == {named: False}
+
+
+def test_a_call_of_a_tool_keeps_no_words(shop: Shop) -> None:
+    shop.embedder = HashEmbedder()
+    at = said(shop, "the heron is back", kind="tool")
+    assert [text[:6] for text in at] == ["Bash: "]
+    assert has_word(shop, "heron", at) == {}
 
 
 def test_a_passage_keeps_so_many_words_and_no_more(shop: Shop) -> None:

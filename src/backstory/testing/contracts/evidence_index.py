@@ -163,6 +163,8 @@ async def synthetic_parts_and_our_own_tools_are_left_out(make: MakeBackend) -> N
     )
     backend = await told(make, message("m1", "", role=Role.ASSISTANT, parts=parts))
     assert sorted(await found(backend, "gate")) == ["bash: \ngate listed", "gate thought"]
+    missing = await backend.evidence.unembedded(model=MODEL, limit=9)
+    assert {item.kind: item.text for item in missing} == {"tool": "bash: \ngate listed", "reasoning": "gate thought"}
 
 
 @EVIDENCE_INDEX_CHECKS

@@ -95,7 +95,7 @@ class InMemoryEvidenceIndex:
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[UnembeddedPassage]:
         missing = [row.passage for row in self._rows() if (row.passage.number, model) not in self._vectors]
         missing.sort(key=lambda passage: -passage.number)
-        return [UnembeddedPassage(number=passage.number, text=passage.text) for passage in missing[:limit]]
+        return [UnembeddedPassage(number=item.number, kind=item.kind, text=item.text) for item in missing[:limit]]
 
     async def put_vectors(self, vectors: Sequence[EmbeddedPassage], *, model: EmbeddingModel) -> int:
         for item in vectors:

@@ -90,13 +90,14 @@ class PostgresEvidenceIndex:
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[UnembeddedPassage]:
         statement = (
-            f"SELECT p.n, p.text FROM passages p WHERE p.tenant = {TENANT} AND NOT EXISTS (SELECT 1 "
+            "SELECT p.n, coalesce((SELECT k.kind FROM parts k WHERE k.tenant = p.tenant AND k.id = p.part), ''), "
+            f"p.text FROM passages p WHERE p.tenant = {TENANT} AND NOT EXISTS (SELECT 1 "
             "FROM passage_vectors v WHERE v.tenant = p.tenant AND v.n = p.n AND v.model = %s AND v.dimension = %s) "
             "ORDER BY p.n DESC LIMIT %s"
         )
         parameters = (model.name, model.dimension, limit)
         rows = await self._connection.read(lambda raw: raw.execute(statement, parameters).fetchall())
-        return [UnembeddedPassage(number=PassageNumber(n), text=text) for n, text in rows]
+        return [UnembeddedPassage(number=PassageNumber(n), kind=kind, text=text) for n, kind, text in rows]
 
     async def put_vectors(self, vectors: Sequence[EmbeddedPassage], *, model: EmbeddingModel) -> int:
         for item in vectors:

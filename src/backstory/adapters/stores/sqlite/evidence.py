@@ -88,13 +88,14 @@ class SqliteEvidenceIndex:
 
     async def unembedded(self, *, model: EmbeddingModel, limit: int) -> list[UnembeddedPassage]:
         statement = (
-            "SELECT p.n, p.text FROM passages p WHERE NOT EXISTS "
+            "SELECT p.n, coalesce((SELECT k.kind FROM parts k WHERE k.id = p.part), ''), p.text FROM passages p "
+            "WHERE NOT EXISTS "
             "(SELECT 1 FROM passage_vectors v WHERE v.n = p.n AND v.model = ? AND v.dimension = ?) "
             "ORDER BY p.n DESC LIMIT ?"
         )
         parameters = (model.name, model.dimension, limit)
         rows = await self._connection.read(lambda raw: raw.execute(statement, parameters).fetchall())
-        return [UnembeddedPassage(number=PassageNumber(n), text=text) for n, text in rows]
+        return [UnembeddedPassage(number=PassageNumber(n), kind=kind, text=text) for n, kind, text in rows]
 
     async def put_vectors(self, vectors: Sequence[EmbeddedPassage], *, model: EmbeddingModel) -> int:
         for item in vectors:
@@ -236,7 +237,8 @@ def _put_vector(raw: sqlite3.Connection, item: EmbeddedPassage, vector: bytes, m
     stored = raw.execute(statement, (model.name, model.dimension, vector, item.number)).rowcount
     if stored and item.words is not None:
         words = (item.number, model.name, item.words.matrix)
-        raw.execute("INSERT INTO passage_word_vectors (n, model, words) VALUES (?, ?, ?)", words)
+        # REPLACE: whoever deletes vectors by hand leaves the words, for the sqlite3 shell keeps to no foreign keys
+        raw.execute("INSERT OR REPLACE INTO passage_word_vectors (n, model, words) VALUES (?, ?, ?)", words)
     return stored
 
 

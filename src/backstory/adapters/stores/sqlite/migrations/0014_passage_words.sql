@@ -10,9 +10,10 @@ CREATE TABLE passage_word_vectors (
     FOREIGN KEY (n, model) REFERENCES passage_vectors (n, model) ON DELETE CASCADE
 );
 
--- What may begin with a name is read once more, with its words. More are taken than do: only ASCII's small letters are
--- known for such here.
-DELETE FROM passage_vectors WHERE n IN (
-    SELECT n FROM passages
-    WHERE instr(text, ': ') BETWEEN 2 AND 64 AND (text GLOB '[A-Z]*' OR unicode(text) > 127)
+-- What was said and may begin with a name is read once more, with its words, by the one model that tells them apart.
+-- More are taken than do: only ASCII's small letters are known for such here.
+DELETE FROM passage_vectors WHERE model = 'all-MiniLM-L6-v2-int8' AND n IN (
+    SELECT p.n FROM passages p JOIN parts k ON k.id = p.part
+    WHERE k.kind = 'text' AND instr(p.text, ': ') BETWEEN 2 AND 64
+        AND (p.text GLOB '[A-Z]*' OR unicode(p.text) > 127)
 );
