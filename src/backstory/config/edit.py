@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from backstory.config.files import Unreadable, parse_document
+from backstory.config.files import NotToml, Unreadable, parse_document
 from backstory.config.options import Value
 from backstory.config.toml_text import Entry, Header, entries_in, headers
 
 Document = Mapping[str, object]
+
+_BY_HAND = "is written in a way that cannot be changed without touching other settings; edit it by hand"
 
 
 def with_setting(text: str, name: str, value: Value) -> str:
@@ -38,26 +40,27 @@ def with_setting(text: str, name: str, value: Value) -> str:
     return _proved(edited, _with(before, name, json.loads(written)))
 
 
-def without_setting(text: str, name: str) -> str:
+def without_setting(text: str, name: str, *, is_group_known: bool = True) -> str:
     """The document without the setting; a group goes with its last setting unless it holds a comment. Raises as above.
 
-    The comment in the same line goes too; lines of comment above it stay.
+    The comment in the same line goes too; lines of comment above it stay. The header of a group that nobody knows goes
+    even if it holds a comment, since such a header is an error of its own.
     """
     before = parse_document(text.encode())
     found = _entry(text, name)
     if found is None:
-        return text
+        return _proved(text, _with(before, name, None))
     start, end = found.line
-    edited = _without_bare_header(text[:start] + text[end:], name.partition(".")[0])
+    edited = _without_bare_header(text[:start] + text[end:], name.partition(".")[0], may_keep=is_group_known)
     return _proved(edited, _with(before, name, None))
 
 
 def value_in(document: Document, name: str) -> object:
-    """What a document says of a setting; None where it says nothing (TOML has no such value)."""
+    """What a document says of a setting; None where it says nothing (TOML has no such value). A group is no setting."""
     group, _, key = name.partition(".")
     body = document.get(group)
     if not key:
-        return body
+        return None if isinstance(body, dict) else body
     return body.get(key) if isinstance(body, dict) else None
 
 
@@ -93,12 +96,16 @@ def _line_end(text: str, start: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def _without_bare_header(text: str, group: str) -> str:
-    """The text without the group's header where nothing but blanks follows it."""
+def _without_bare_header(text: str, group: str, *, may_keep: bool) -> str:
+    """The text without the group's header where nothing but blanks follows it, or, unless it may stay, comments."""
     header = _header(text, group)
-    if header is None or text[_line_end(text, header.start) : header.end].strip():
+    if header is None:
         return text
-    before, behind = text[: header.start], text[header.end :]
+    begin = _line_end(text, header.start)
+    lines = [line.strip() for line in text[begin : header.end].split("\n") if line.strip()]
+    if lines and (may_keep or not all(line.startswith("#") for line in lines)):
+        return text
+    before, behind = text[: header.start], text[begin if lines else header.end :]
     return before + behind if behind else before.rstrip("\r\n") + _last_line_end(before)
 
 
@@ -121,8 +128,12 @@ def _with(document: Document, name: str, value: object) -> dict[str, object]:
 
 
 def _proved(text: str, wanted: Document) -> str:
-    if _said(parse_document(text.encode())) != _said(wanted):
-        raise Unreadable("is written in a way that cannot be changed without touching other settings; edit it by hand")
+    try:
+        after = _said(parse_document(text.encode()))
+    except NotToml:  # what was there is; what the edit made of it is not
+        raise Unreadable(_BY_HAND) from None
+    if after != _said(wanted):
+        raise Unreadable(_BY_HAND)
     return text
 
 

@@ -18,6 +18,10 @@ class Unreadable(Exception):
     """The file is there but cannot be used; the text says why, without quoting the file."""
 
 
+class NotToml(Unreadable):
+    """The text breaks the rules of TOML."""
+
+
 def read_document(path: Path) -> Mapping[str, object] | None:
     """The parsed file, or None if there is none. Raises Unreadable.
 
@@ -79,6 +83,6 @@ def parse_document(data: bytes) -> Mapping[str, object]:
     except UnicodeDecodeError as error:
         raise Unreadable(f"is not UTF-8 (byte {error.start + 1:,})") from None
     except tomllib.TOMLDecodeError as error:
-        raise Unreadable(f"is not TOML: {error}") from None
+        raise NotToml(f"is not TOML: {error}") from None
     except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested by the thousand
         raise Unreadable("is not usable TOML: a value is too large or nested too deeply") from None

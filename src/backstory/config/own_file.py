@@ -15,9 +15,9 @@ from backstory.config.files import Unreadable, parse_document, read_bounded
 from backstory.config.layers import exposed_secret
 from backstory.config.locations import CONFIG, user_config_file
 from backstory.config.names import unknown
-from backstory.config.options import Option, Value
-from backstory.config.settings import options
-from backstory.config.values import parse, printable, shown
+from backstory.config.options import Value
+from backstory.config.settings import groups, options
+from backstory.config.values import may_hold_a_secret, parse, printable, shown
 from backstory.errors import ConfigError
 
 _NEW_FILE_MODE = 0o600
@@ -72,6 +72,8 @@ def apply(edit: Edit) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = target.stat().st_mode & 0o777 if edit.old_bytes is not None else _NEW_FILE_MODE
+        if edit.old_bytes is not None and not os.access(target, os.W_OK):  # a file put in its place would not ask
+            raise _unfit(edit.file, "may not be written")
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as stream:
@@ -85,6 +87,8 @@ def apply(edit: Edit) -> None:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 Path(name).unlink()
+    except Unreadable as error:
+        raise _unfit(edit.file, f"was changed by somebody else in this moment: it {error}") from None
     except OSError as error:
         raise _unfit(edit.file, f"cannot be written ({error.strerror or error})") from error
 
@@ -93,12 +97,7 @@ def way_back(edit: Edit) -> str | None:
     """What ``backstory config`` is told to have the former value again; None where no setting takes that."""
     if edit.before is None:
         return f"unset {edit.name}"
-    option = next((item for item in options() if item.name == edit.name), None)
-    try:
-        if option is None or option.secret:
-            return None
-        parse(option, edit.before, written=edit.name, source="", text=False)
-    except ConfigError:
+    if not _is_taken(edit.name, edit.before):
         return None
     plain = str(edit.before).lower() if isinstance(edit.before, bool) else str(edit.before)
     return f"set {edit.name} {shlex.quote(plain)}"
@@ -108,8 +107,33 @@ def told(name: str, value: object) -> str | None:
     """A value of the file as people may see it; None where it says nothing. A secret in it is not repeated."""
     if value is None:
         return None
-    option: Option | None = next((item for item in options() if item.name == name), None)
-    return "hidden" if option is not None and option.secret else shown(value).strip("'")
+    if not _is_taken(name, value) and _may_be_secret(name, value):
+        return "hidden"
+    return shown(value)[1:-1] if isinstance(value, str) else shown(value)
+
+
+def _is_taken(name: str, value: object) -> bool:
+    """Whether the setting takes the value from a file."""
+    option = next((item for item in options() if item.name == name), None)
+    if option is None or option.secret:
+        return False
+    try:
+        parse(option, value, written=name, source="", text=False)
+    except ConfigError:
+        return False
+    return True
+
+
+def _may_be_secret(name: str, value: object) -> bool:
+    """Whether what no setting takes may be a secret all the same, such as a key below a misspelt name."""
+    from backstory.domain.redaction import redact_secrets  # only where the file is wrong
+
+    key = name.rpartition(".")[2]
+    if any(item.name.endswith(f".{key}") for item in options() if item.secret):
+        return True
+    if any(may_hold_a_secret(item, value) for item in options() if item.name == name):
+        return True
+    return bool(redact_secrets(f"{key} = {value}").secrets)
 
 
 def _planned(env: Mapping[str, str], name: str, value: Value) -> Edit:
@@ -129,7 +153,9 @@ def _planned(env: Mapping[str, str], name: str, value: Value) -> Edit:
 
 
 def _edited(text: str, name: str, value: Value) -> str:
-    return without_setting(text, name) if value is None else with_setting(text, name, value)
+    if value is None:
+        return without_setting(text, name, is_group_known=name.partition(".")[0] in groups())
+    return with_setting(text, name, value)
 
 
 def _same(before: object, value: Value) -> bool:

@@ -24,12 +24,12 @@ def parse(option: Option, raw: object, *, written: str, source: str, text: bool)
     try:
         return _checked(option, _typed(option, raw, text=text))
     except ValueError as error:
-        value = "the value" if _may_hold_a_secret(option, raw) else shown(raw)
+        value = "the value" if may_hold_a_secret(option, raw) else shown(raw)
         message = f"{place(written, source)}: {value} {error}; allowed: {option.limits}"
         raise ConfigError(message, option=written, source=source) from None
 
 
-def _may_hold_a_secret(option: Option, raw: object) -> bool:
+def may_hold_a_secret(option: Option, raw: object) -> bool:
     """Whether a value is better not repeated: a key put where the name of a variable belongs, a password in a URL."""
     return option.secret or option.check is variable_name or (option.check is store_url and "postgres" in str(raw))
 

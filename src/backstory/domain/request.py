@@ -31,6 +31,16 @@ _TASKS = (
     "|make|build|implement|refactor|rename|remove|delete|update|change|run|test|commit|push|continue|start|help|do"
 )
 """What one asks for at once. `use`, `deploy` or `call` may as well go on telling how things are done from now on."""
+_ONE_THING = (
+    "the|a|an|all|both|my|our|your|its|his|her|their|this|that|these|those|it|them|me|us|what|which|how|why|where"
+    "|whether|if|at|for|into|through|up"
+)
+"""What follows such a word where it is a task. Without one it may be a name: "Now test runs take a minute"."""
+_RULE = (
+    "always|never|only|every|each|everything|everywhere|whenever|when|before|after|instead|from now on|going forward"
+    "|by default|in future|in the future"
+)
+"""Words of a rule: "Let's run the linter before a push" is to be kept."""
 
 
 def request_end(said: str, *, link: str, polite: bool) -> int | None:
@@ -58,7 +68,8 @@ def request_end(said: str, *, link: str, polite: bool) -> int | None:
 
 def next_matter(said: str, start: int, limit: int) -> int:
     """Where, after its first sentence or line, a text turns to a question of its own or to a task for now ("Now list
-    the ..."); ``limit`` when it does not. "Then ..." and "Please ..." go on: they may be a step or a rule to keep."""
+    the ..."); ``limit`` when it does not. "Then ..." and "Please ..." go on: they may be a step or a rule to keep. So
+    does what may be no task: to keep a sentence too many does less harm than to lose one."""
     turns = [match for pattern in (_later_question(), _later_task()) if (match := pattern.search(said, start, limit))]
     return min((match.start("gap") for match in turns), default=limit)
 
@@ -78,7 +89,8 @@ def _later_question() -> re.Pattern[str]:
 def _later_task() -> re.Pattern[str]:
     let = r"let(?:'s|\u2019s|[^\S\n]us)[^\S\n]+"
     now = rf"(?:(?:and|but|so|ok|okay)\b,?[^\S\n]+)?(?:now\b,?[^\S\n]+(?:please[^\S\n]+)?(?:{let})?|{let})"
-    return re.compile(rf"(?:[.!\u2026][\"'\u201d)\]]*|(?=\n))(?P<gap>(?>\s+)){now}(?:{_TASKS})\b(?=[^\S\n]+\w)")
+    task = rf"(?:{_TASKS})[^\S\n]+(?:{_ONE_THING})\b(?![^.!?\n]*\b(?:{_RULE})\b)"
+    return re.compile(rf"(?:[.!\u2026][\"'\u201d)\]]*|(?=\n))(?P<gap>(?>\s+)){now}{task}")
 
 
 @cache

@@ -78,8 +78,26 @@ def test_line_ends_and_a_mark_at_the_beginning_stay_as_they_are() -> None:
     "text", ["recall = { limit = 5 }\n", "[[recall]]\nlimit = 5\n", "recall = 3\n", "[recall.limit]\nx = 1\n"]
 )
 def test_what_cannot_be_changed_alone_is_refused(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(Unreadable, match=r"edit it by hand|gives recall a value"):
         with_setting(text, "recall.limit", 7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["recall = { limit = 5 }\n", "[recall]\nx = [\n  [1],\n]\nlimit = 5\n", "[recall]\nlimit = [\n  1,\n]\n"],
+)
+def test_what_is_there_but_cannot_be_taken_out_alone_is_not_called_absent(text: str) -> None:
+    with pytest.raises(Unreadable, match="edit it by hand"):
+        without_setting(text, "recall.limit")
+
+
+def test_the_header_of_a_group_nobody_knows_goes_with_its_last_setting_and_comments_stay() -> None:
+    text = "[tree]\nfanout = 4\n[recal]\n# few\nlimit = 3\n\n[context]\ninject = true\n"
+    assert without_setting(text, "recal.limit", is_group_known=False) == (
+        "[tree]\nfanout = 4\n# few\n\n[context]\ninject = true\n"
+    )
+    other = "[recal]\n# few\nlimit = 3\nmode = 1\n"
+    assert without_setting(other, "recal.limit", is_group_known=False) == "[recal]\n# few\nmode = 1\n"
 
 
 @pytest.mark.parametrize("text", ["[recall\n", "x = \x00\n", "[a]\n[a]\n"])

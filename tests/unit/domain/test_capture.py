@@ -122,6 +122,13 @@ def test_requests_in_other_languages_are_understood(text: str, content: str) -> 
         ("Remember that it was REST. Now it is GraphQL.", "it was REST. Now it is GraphQL."),
         ("Remember that tests are few. Please add one for each bug.", "tests are few. Please add one for each bug."),
         ("Remember that now runs the nightly job.", "now runs the nightly job."),
+        ("Remember that CI moved. Now test runs take a minute.", "CI moved. Now test runs take a minute."),
+        ("Remember that CI moved. Now read replicas are in Oslo.", "CI moved. Now read replicas are in Oslo."),
+        ("Remember that the fan is loud. Now and then oil it.", "the fan is loud. Now and then oil it."),
+        ("Remember: dates are UTC. Let's do releases on Tuesdays.", "dates are UTC. Let's do releases on Tuesdays."),
+        ("Remember: it froze. Let's run the linter before a push.", "it froze. Let's run the linter before a push."),
+        ("Remember: it froze. Now run the tests in staging only.", "it froze. Now run the tests in staging only."),
+        ("Remember: let's always run make check before a commit", "let's always run make check before a commit"),
     ],
 )
 def test_a_task_for_now_is_not_kept_but_steps_and_rules_are(text: str, content: str) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from backstory.config.reference import Row
     from backstory.entrypoints.render import Line
 
+_EMPTY = "''"
 _dry_run = click.option("--dry-run", is_flag=True, help="Show what would be written, and change nothing.")
 
 
@@ -126,11 +127,11 @@ def _told(edit: Edit, before: str | None, after: str | None, *, dry_run: bool) -
     from backstory.config.own_file import way_back
 
     if not edit.changes:
-        stands = "does not stand" if after is None else f"is {after} already"
+        stands = "does not stand" if after is None else f"is {after or _EMPTY} already"
         yield f"{edit.name} {stands} in {edit.file}; nothing was changed.", "plain"
         return
-    was = "was not set" if before is None else f"was {before}"
-    what = f"{edit.name} is not set" if after is None else f"{edit.name} = {after}"
+    was = "was not set" if before is None else f"was {before or _EMPTY}"
+    what = f"{edit.name} is not set" if after is None else f"{edit.name} = {after or _EMPTY}"
     yield f"{'Would write: ' if dry_run else ''}{what} ({was}) in {edit.file}", "plain" if dry_run else "good"
     if not dry_run and (back := way_back(edit)) is not None:
         yield f"Undo with: backstory config {back}", "faint"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from backstory.config.own_file import apply, plan_set
+from backstory.errors import ConfigError
 from tests.command_line import CommandLine
 
 
@@ -111,6 +114,68 @@ def test_a_misspelt_name_that_stops_every_command_can_be_unset(cli: CommandLine)
     assert cli.run("list").returncode == 6
     assert "Undo" not in cli.ok("config", "unset", "recall.limt")
     cli.ok("list")
+
+
+def test_a_misspelt_group_that_holds_a_comment_stops_no_command_once_its_setting_is_gone(cli: CommandLine) -> None:
+    file(cli).write_text("[recal]\n# few\nlimit = 3\n")
+    cli.ok("config", "unset", "recal.limit")
+    assert file(cli).read_text() == "# few\n"
+    cli.ok("list")
+
+
+def test_what_stands_in_braces_is_not_called_absent_nor_the_file_damaged(cli: CommandLine) -> None:
+    file(cli).write_text("recall = { limit = 5 }\n")
+    for arguments in (("unset", "recall.limit"), ("set", "recall.limit", "3")):
+        done = cli.run("config", *arguments)
+        assert done.returncode == 6
+        assert "edit it by hand" in done.stderr
+    assert file(cli).read_text() == "recall = { limit = 5 }\n"
+
+
+def test_a_group_cannot_be_unset(cli: CommandLine) -> None:
+    cli.ok("config", "set", "recall.limit", "3")
+    assert "this is a group" in cli.run("config", "unset", "recall").stderr
+    file(cli).write_text("recall = 3\n")
+    cli.ok("config", "unset", "recall")
+    cli.ok("list")
+
+
+@pytest.mark.parametrize("name", ["api_key_env", "api_key", "api_ky"])
+def test_a_key_that_stood_in_the_file_by_mistake_is_not_repeated(cli: CommandLine, name: str) -> None:
+    key = "sk-" + "proj-" + "Zq7Lw2Rt9Xv4Bn6Mk1Hs8Pd3"
+    file(cli).write_text(f'[models]\n{name} = "{key}"\n')
+    said = cli.ok("config", "unset", f"models.{name}")
+    assert "(was hidden)" in said
+    assert key not in said
+
+
+def test_an_empty_text_is_seen(cli: CommandLine) -> None:
+    assert "models.model = '' (was not set)" in cli.ok("config", "set", "models.model", "")
+    assert "(was '')" in cli.ok("config", "set", "models.model", "it's 'small'")
+    assert "models.model is it's 'small' already" in cli.ok("config", "set", "models.model", "it's 'small'")
+
+
+def test_a_file_changed_meanwhile_is_left_as_it_is(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_CONFIG", str(tmp_path / "mine.toml"))
+    edit = plan_set(os.environ, "recall.limit", "3")
+    (tmp_path / "mine.toml").mkdir()
+    with pytest.raises(ConfigError, match="changed by somebody else in this moment"):
+        apply(edit)
+    (tmp_path / "mine.toml").rmdir()
+    (tmp_path / "mine.toml").write_text("[recall]\nlimit = 9\n")
+    with pytest.raises(ConfigError, match="changed by somebody else in this moment"):
+        apply(edit)
+    assert [path.read_text() for path in tmp_path.glob("*mine.toml*")] == ["[recall]\nlimit = 9\n"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_not_be_written_is_not_replaced(cli: CommandLine) -> None:
+    file(cli).write_text("[recall]\nlimit = 9\n")
+    file(cli).chmod(0o444)
+    assert "may not be written" in cli.run("config", "set", "recall.limit", "3").stderr
+    assert file(cli).read_text() == "[recall]\nlimit = 9\n"
 
 
 def test_a_file_that_is_not_toml_is_left_as_it_is(cli: CommandLine) -> None:
