@@ -44,6 +44,15 @@ def same_for_same_readers(memory: Memory, now: datetime) -> Selection:
     return replace(for_same_readers(memory, now), same_text=memory.content)
 
 
+def but_for_its_full_stop(text: str) -> str | None:
+    """The text without the full stop at its end, or with one; None where it ends in any other sign, which may count
+    (`ruff check .`, `cd ..`, "is it?")."""
+    said = text.rstrip()
+    if said[-1:].isalnum():
+        return f"{said}."
+    return said[:-1] if said[-1:] == "." and said[-2:-1].isalnum() else None
+
+
 def says_anew(before: Memory, after: Memory, now: datetime) -> bool:
     """Whether a change makes a memory say something current that it did not say to these readers before."""
     return is_current(after, now) and not (is_current(before, now) and _statement(before) == _statement(after))

@@ -102,7 +102,7 @@ def test_a_prompt_that_is_not_kept_cannot_be_asked_again(shop: Shop) -> None:
 
 def test_a_twin_is_named_that_stands_for_a_memory(shop: Shop) -> None:
     shop.say(FACT)
-    shop.say(FACT + ".")
+    shop.say(FACT + "!")
     told = {appraised(shop, n, query=PROMPT).told for n in (1, 2)}
     assert any(text.endswith("says the same, and stands for it") for text in told)
 

@@ -74,6 +74,14 @@ def test_a_known_text_is_confirmed_instead_of_stored_twice(shop: Shop) -> None:
     assert (memory.times.learned, memory.times.confirmed) == (START, START + HOUR)
 
 
+def test_a_full_stop_makes_no_other_memory(shop: Shop) -> None:
+    shop.say("releases are cut on Tuesdays")
+    assert not shop.say("Releases are cut on Tuesdays.").fresh
+    shop.say("the lint command is ruff check .")
+    assert shop.say("the lint command is ruff check").fresh
+    assert [shop.say(text).memory.n for text in ("is it on?", "is it on", "is it on!")] == [4, 5, 6]
+
+
 def test_a_text_for_other_readers_is_another_memory(shop: Shop) -> None:
     others: list[tuple[Viewer, dict[str, Any]]] = [
         (shop.person, {"visibility": Visibility.GLOBAL}),
