@@ -6,28 +6,20 @@ Test modules take the fixture by its name.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from backstory.adapters.stores.gitbranch.reference import DEFAULT_REF
 from backstory.adapters.stores.gitbranch.store import open_git
 from backstory.domain.history import Action, Edit
 from backstory.domain.lifecycle import forget
-from backstory.domain.memory import Memory, Sensitivity, Visibility
-from backstory.domain.scope import Audience, Viewer
-from backstory.domain.selection import EVERY_STATE, Selection
+from backstory.domain.memory import Sensitivity
 from backstory.ports.backend import Backend
-from backstory.ports.upkeep import Finding, Severity, StoreUpkeep
-from backstory.testing.fakes import START, add_memories, sample_change, sample_memory
-
-EVERYTHING = Selection(
-    viewer=Viewer(project=None, audience=Audience.PERSON, all_projects=True), now=START, states=EVERY_STATE
-)
+from backstory.testing.fakes import START, add_memories, sample_change
+from tests.integration.upkeeping import EVERYTHING, everywhere
 
 
 @dataclass
@@ -91,34 +83,6 @@ def clone(tmp_path: Path) -> Clone:
     folder = tmp_path / "repository"
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     return Clone(folder=folder)
-
-
-def upkeep_of(backend: Backend) -> StoreUpkeep:
-    assert backend.upkeep is not None
-    return backend.upkeep
-
-
-def run(backend: Backend, work: Callable[[Backend], Any]) -> Any:  # Any: whatever the work gives
-    async def all_of_it() -> Any:
-        try:
-            return await work(backend)
-        finally:
-            await backend.memories.close()
-
-    return anyio.run(all_of_it)
-
-
-def verify(backend: Backend, *, full: bool = True) -> list[Finding]:
-    found: list[Finding] = run(backend, lambda opened: upkeep_of(opened).verify(full=full))
-    return found
-
-
-def faults(backend: Backend, *, full: bool = True) -> list[Finding]:
-    return [finding for finding in verify(backend, full=full) if finding.severity is not Severity.NOTE]
-
-
-def everywhere(content: str, **values: Any) -> Memory:
-    return sample_memory(content, visibility=Visibility.GLOBAL, project=None, **values)
 
 
 async def fill(backend: Backend) -> None:

@@ -5,34 +5,27 @@ Test modules take the fixtures by their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import anyio
 import pytest
 
 from backstory.domain.conversation import FrozenBlock, FrozenSnapshot, Message, Part, Role, ShownMemory
 from backstory.domain.history import Action, Edit
 from backstory.domain.ids import MessageId, PartId, ProjectId, SessionId
 from backstory.domain.lifecycle import forget
-from backstory.domain.memory import Memory, Visibility
+from backstory.domain.memory import Memory
 from backstory.domain.project import ProjectSighting
-from backstory.domain.scope import Audience, Viewer
-from backstory.domain.selection import EVERY_STATE, Selection
 from backstory.ports.backend import Backend
 from backstory.ports.index import Embedded
-from backstory.ports.upkeep import Finding, Severity, StoreUpkeep
 from backstory.testing.contracts.digest_store import piece, written
 from backstory.testing.contracts.doubt_store import doubt_of
 from backstory.testing.contracts.dream_store import FULL_STATE
 from backstory.testing.contracts.summaries import summary_of
-from backstory.testing.fakes import START, HashEmbedder, add_memories, sample_change, sample_memory
+from backstory.testing.fakes import START, HashEmbedder, add_memories, sample_change
 from backstory.testing.postgres import PostgresForTests, postgres_for_tests
-
-EVERYTHING = Selection(
-    viewer=Viewer(project=None, audience=Audience.PERSON, all_projects=True), now=START, states=EVERY_STATE
-)
+from tests.integration.upkeeping import EVERYTHING, everywhere
 
 
 @dataclass
@@ -81,30 +74,6 @@ def shelf(server: PostgresForTests) -> Iterator[Shelf]:
     made = Shelf(server=server, schema=server.new_name())
     yield made
     server.run(f"DROP SCHEMA IF EXISTS {made.schema} CASCADE")
-
-
-def upkeep_of(backend: Backend) -> StoreUpkeep:
-    assert backend.upkeep is not None
-    return backend.upkeep
-
-
-def run(backend: Backend, work: Callable[[Backend], Any]) -> Any:  # Any: whatever the work gives
-    async def all_of_it() -> Any:
-        try:
-            return await work(backend)
-        finally:
-            await backend.memories.close()
-
-    return anyio.run(all_of_it)
-
-
-def verify(backend: Backend, *, full: bool = True) -> list[Finding]:
-    found: list[Finding] = run(backend, lambda opened: upkeep_of(opened).verify(full=full))
-    return [finding for finding in found if finding.severity is not Severity.NOTE]
-
-
-def everywhere(content: str, **values: Any) -> Memory:
-    return sample_memory(content, visibility=Visibility.GLOBAL, project=None, **values)
 
 
 async def fill(backend: Backend) -> None:

@@ -19,8 +19,9 @@ from backstory.errors import StoreDamaged
 from backstory.ports.backend import Backend
 from backstory.ports.upkeep import Restored
 from backstory.testing.fakes import START, add_memories, sample_change, sample_memory
-from tests.integration.git_keeping import EVERYTHING, Clone, contents, everywhere, faults, fill, run, upkeep_of, verify
+from tests.integration.git_keeping import Clone, contents, fill
 from tests.integration.git_keeping import clone as clone
+from tests.integration.upkeeping import EVERYTHING, everywhere, faults, run, upkeep_of, verify
 
 
 def test_a_restore_is_a_new_commit_on_the_ref_that_other_clones_follow(clone: Clone, tmp_path: Path) -> None:

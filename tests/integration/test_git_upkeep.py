@@ -14,8 +14,9 @@ from backstory.adapters.stores.gitbranch.tree import placed
 from backstory.domain.memory import Sensitivity
 from backstory.errors import StoreUnavailable
 from backstory.ports.upkeep import Invariant, Restored, Severity
-from tests.integration.git_keeping import EVERYTHING, Clone, contents, faults, fill, run, upkeep_of, verify
+from tests.integration.git_keeping import Clone, contents, fill
 from tests.integration.git_keeping import clone as clone
+from tests.integration.upkeeping import EVERYTHING, faults, run, upkeep_of, verify
 
 
 def test_a_store_that_was_only_used_is_whole(clone: Clone) -> None:

@@ -18,9 +18,10 @@ from backstory.ports.backend import Backend
 from backstory.ports.upkeep import Restored, Severity
 from backstory.testing.fakes import START, HashEmbedder, add_memories
 from backstory.testing.postgres import why_there_is_none
-from tests.integration.postgres_shelves import EVERYTHING, Shelf, contents, everywhere, fill, run, upkeep_of, verify
+from tests.integration.postgres_shelves import Shelf, contents, fill
 from tests.integration.postgres_shelves import server as server
 from tests.integration.postgres_shelves import shelf as shelf
+from tests.integration.upkeeping import EVERYTHING, everywhere, faults, run, upkeep_of
 
 pytestmark = pytest.mark.skipif(why_there_is_none() is not None, reason=str(why_there_is_none()))
 
@@ -29,7 +30,7 @@ def test_a_backup_is_a_whole_sqlite_store_with_everything(shelf: Shelf, tmp_path
     run(shelf.open(), fill)
     run(shelf.open(), lambda backend: upkeep_of(backend).backup(tmp_path / "copy.db"))
     copy = open_sqlite(tmp_path / "copy.db")
-    assert verify(copy) == []
+    assert faults(copy) == []
 
     async def look(backend: Backend) -> Any:  # Any: a tuple of everything
         changes = await backend.memories.history(limit=100)
@@ -48,7 +49,7 @@ def test_a_store_moves_to_sqlite_and_back_with_numbers_and_history(shelf: Shelf,
     run(open_sqlite(tmp_path / "memory.db"), lambda backend: upkeep_of(backend).backup(tmp_path / "out.db"))
     restored: Restored = run(shelf.open(create=False), lambda backend: upkeep_of(backend).restore(tmp_path / "out.db"))
     assert (restored.memories, restored.messages, restored.kept) == (3, 2, None)
-    assert verify(shelf.open()) == []
+    assert faults(shelf.open()) == []
 
     async def look(backend: Backend) -> Any:  # Any: a tuple of everything
         return await backend.memories.select(EVERYTHING, limit=100), await backend.memories.history(limit=100)
@@ -68,7 +69,7 @@ def test_restoring_keeps_the_replaced_store_and_leaves_other_tenants_alone(shelf
     restored: Restored = run(shelf.open("one"), lambda backend: upkeep_of(backend).restore(tmp_path / "copy.db"))
     assert shelf.rows_of("two") == bystander
     assert "later" not in run(shelf.open("one"), contents)
-    assert verify(shelf.open("one")) == []
+    assert faults(shelf.open("one")) == []
     assert restored.kept is not None
     assert restored.kept.parent == tmp_path
     assert restored.kept.stat().st_mode & 0o077 == 0
@@ -125,7 +126,7 @@ def test_what_others_write_while_a_backup_is_restored_is_in_one_of_the_two(shelf
     assert restored.kept is not None
     found = {*run(shelf.open(), contents), *run(open_sqlite(restored.kept), contents)}
     assert set(told) <= found
-    assert verify(shelf.open()) == []
+    assert faults(shelf.open()) == []
 
 
 def test_a_damaged_or_newer_backup_changes_nothing(shelf: Shelf, tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_a_server_that_takes_no_writes_says_so(shelf: Shelf, tmp_path: Path) -> 
     def open_read_only() -> Backend:
         return open_postgres(shelf.server.dsn(user=role), schema=shelf.schema, tenant="one")
 
-    assert verify(open_read_only()) == []
+    assert faults(open_read_only()) == []
     run(open_read_only(), lambda backend: upkeep_of(backend).backup(tmp_path / "again.db"))
     with pytest.raises(StoreUnavailable, match="read-only"):
         run(open_read_only(), lambda backend: upkeep_of(backend).restore(tmp_path / "copy.db"))
@@ -171,6 +172,6 @@ def test_text_that_postgres_cannot_hold_is_replaced_and_the_store_stays_whole(sh
     run(open_sqlite(tmp_path / "memory.db"), lambda backend: upkeep_of(backend).backup(tmp_path / "copy.db"))
     run(shelf.open(), lambda backend: upkeep_of(backend).restore(tmp_path / "copy.db"))
     assert run(shelf.open(), contents) == ["before\ufffdafter"]
-    assert [finding for finding in verify(shelf.open()) if finding.severity is Severity.DAMAGE] == []
+    assert [finding for finding in faults(shelf.open()) if finding.severity is Severity.DAMAGE] == []
     run(shelf.open(), lambda backend: upkeep_of(backend).rebuild())
-    assert verify(shelf.open()) == []
+    assert faults(shelf.open()) == []

@@ -8,21 +8,22 @@ from backstory.errors import StoreUnavailable
 from backstory.ports.backend import Backend
 from backstory.ports.upkeep import Invariant, Severity
 from backstory.testing.postgres import why_there_is_none
-from tests.integration.postgres_shelves import Shelf, fill, run, upkeep_of, verify
+from tests.integration.postgres_shelves import Shelf, fill
 from tests.integration.postgres_shelves import server as server
 from tests.integration.postgres_shelves import shelf as shelf
+from tests.integration.upkeeping import faults, run, upkeep_of
 
 pytestmark = pytest.mark.skipif(why_there_is_none() is not None, reason=str(why_there_is_none()))
 
 
 def broken(backend: Backend) -> set[Invariant]:
-    return {finding.invariant for finding in verify(backend)}
+    return {finding.invariant for finding in faults(backend)}
 
 
 def test_a_store_with_something_of_each_kind_is_whole(shelf: Shelf) -> None:
     run(shelf.open(), fill)
-    assert verify(shelf.open()) == []
-    assert verify(shelf.open(), full=False) == []
+    assert faults(shelf.open()) == []
+    assert faults(shelf.open(), full=False) == []
 
 
 DERIVED = {
@@ -56,11 +57,11 @@ DERIVED = {
 def test_what_is_derived_is_found_and_made_anew(shelf: Shelf, statement: str, invariant: Invariant) -> None:
     run(shelf.open(), fill)
     shelf.sql(statement)
-    found = verify(shelf.open())
+    found = faults(shelf.open())
     assert {finding.invariant for finding in found} == {invariant}
     assert {finding.severity for finding in found} == {Severity.OUT_OF_STEP}
     assert run(shelf.open(), lambda backend: upkeep_of(backend).rebuild()).corrected + (invariant is Invariant.PASSAGES)
-    assert verify(shelf.open()) == []
+    assert faults(shelf.open()) == []
     assert run(shelf.open(), lambda backend: upkeep_of(backend).rebuild()).corrected == 0
 
 
@@ -81,7 +82,7 @@ DECISIONS = {
 def test_what_cannot_be_made_anew_is_damage(shelf: Shelf, statement: str, invariant: Invariant) -> None:
     run(shelf.open(), fill)
     shelf.sql(statement)
-    damage = [finding for finding in verify(shelf.open()) if finding.severity is Severity.DAMAGE]
+    damage = [finding for finding in faults(shelf.open()) if finding.severity is Severity.DAMAGE]
     assert invariant in {finding.invariant for finding in damage}
     assert all(finding.way_out for finding in damage)
 
@@ -104,11 +105,11 @@ def test_a_trigger_that_is_switched_off_and_a_table_that_is_gone_are_told(shelf:
 
 def test_checking_makes_no_store_and_changes_no_format(shelf: Shelf) -> None:
     with pytest.raises(StoreUnavailable, match="no store"):
-        verify(shelf.open())
+        faults(shelf.open())
     assert shelf.sql(f"SELECT 1 FROM pg_namespace WHERE nspname = '{shelf.schema}'") == []
     run(shelf.open(), fill)
     shelf.sql("UPDATE schema_version SET version = 99 WHERE version = 1")
-    assert [finding.invariant for finding in verify(shelf.open())] == [Invariant.FORMAT]
+    assert [finding.invariant for finding in faults(shelf.open())] == [Invariant.FORMAT]
 
 
 def test_a_memory_that_cannot_be_read_is_salvaged_from_its_history(shelf: Shelf) -> None:

@@ -8,24 +8,20 @@ from pathlib import Path
 import pytest
 
 from backstory.testing.opencode import OpenCode
-from backstory.testing.opencode_binary import OpenCodeMissing, find_opencode
 from backstory.testing.opencode_server import Server
 from backstory.testing.scripted_model import ScriptedModel
 from tests.e2e.stub import PLUGIN, Stub
 
 
 @pytest.fixture(scope="module", autouse=True)
-def binary() -> Path:
-    try:
-        return find_opencode()
-    except OpenCodeMissing as missing:
-        pytest.skip(str(missing))
+def binary(opencode_binary: Path) -> Path:
+    """Without OpenCode no test of these modules runs."""
+    return opencode_binary
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[ScriptedModel]:
-    with ScriptedModel() as model:
-        yield model
+def model(scripted: ScriptedModel) -> ScriptedModel:
+    return scripted
 
 
 @pytest.fixture(scope="module")

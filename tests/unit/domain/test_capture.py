@@ -6,10 +6,7 @@ import pytest
 
 from backstory.domain.capture import MOST_CHARS, capture, guess_kind
 from backstory.domain.memory import Kind
-
-
-def kept(text: str) -> list[str]:
-    return [captured.content for captured in capture(text)]
+from tests.captures import kept
 
 
 @pytest.mark.parametrize(

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backstory.domain.capture import capture
+from tests.captures import cpu_s, kept
 
 CASES = Path(__file__).parents[3].parent / "shared" / "cases" / "capture-triggers.jsonl"
 EXTENDED_SHARE = 0.95
-
-
-def kept(text: str) -> list[str]:
-    return [captured.content for captured in capture(text)]
-
-
-def cpu_s(call: Callable[[], object]) -> float:
-    """Best of three, in seconds of CPU time."""
-    took = []
-    for _ in range(3):
-        start = time.process_time()
-        call()
-        took.append(time.process_time() - start)
-    return min(took)
 
 
 def load_cases() -> list[dict[str, Any]]:

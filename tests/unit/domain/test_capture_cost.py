@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import pytest
 
 from backstory.domain.capture import MOST_CAPTURED, capture
+from tests.captures import cpu_s, kept
 
 MEGABYTE = 1_000_000
 CPU_S_PER_MEGABYTE = 1.0
 """Five times the promise of 0.2 s: the clock counts CPU time, which doubles on a machine shared with others, and a slow
 one needs twice as much to begin with."""
-
-
-def kept(text: str) -> list[str]:
-    return [captured.content for captured in capture(text)]
-
-
-def cpu_s(call: Callable[[], object]) -> float:
-    """Best of three, in seconds of CPU time."""
-    took = []
-    for _ in range(3):
-        start = time.process_time()
-        call()
-        took.append(time.process_time() - start)
-    return min(took)
 
 
 HUGE = {
