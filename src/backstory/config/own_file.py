@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from backstory.adapters.whole_file import place
 from backstory.config.edit import value_in, with_setting, without_setting
 from backstory.config.files import Unreadable, parse_document, read_bounded
 from backstory.config.layers import exposed_secret
@@ -69,24 +68,16 @@ def apply(edit: Edit) -> None:
     Raises ConfigError where it cannot be written, and where somebody else changed it since it was read.
     """
     target = Path(os.path.realpath(edit.file))
+
+    def check() -> None:
+        if read_bounded(target) != edit.old_bytes:
+            raise _unfit(edit.file, "was changed by somebody else in this moment; nothing was written, try again")
+
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         mode = target.stat().st_mode & 0o777 if edit.old_bytes is not None else _NEW_FILE_MODE
         if edit.old_bytes is not None and not os.access(target, os.W_OK):  # a file put in its place would not ask
             raise _unfit(edit.file, "may not be written")
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(edit.new_bytes)
-                stream.flush()
-                os.fchmod(handle, mode)
-                os.fsync(handle)
-            if read_bounded(target) != edit.old_bytes:
-                raise _unfit(edit.file, "was changed by somebody else in this moment; nothing was written, try again")
-            Path(name).replace(target)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                Path(name).unlink()
+        place(target, edit.new_bytes, mode=mode, check=check)
     except Unreadable as error:
         raise _unfit(edit.file, f"was changed by somebody else in this moment: it {error}") from None
     except OSError as error:

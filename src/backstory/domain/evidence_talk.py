@@ -68,7 +68,7 @@ def speakers_between_themselves(passages: Sequence[EvidencePassage]) -> list[str
     """Who speaks where most passages begin with the name of one of two people or more; nobody where they do not, as in
     a transcript of "User: " and "Assistant: "."""
     names = Counter(name for item in passages if (name := speaker_of(item.text, kind=item.kind)) is not None)
-    people = [name for name in known_speakers(names.elements()) if name.lower() not in _ROLES]
+    people = [name for name, count in names.items() if count >= _TOLD_AT_LEAST and name.lower() not in _ROLES]
     told = sum(names[name] for name in people)
     return people if len(people) > 1 and 2 * told > len(passages) else []
 

@@ -84,10 +84,10 @@ class Remember:
         """Store a statement.
 
         A text that is known already to the same readers (by its ``statement_form``: whatever case, but of names, and
-        spacing) is confirmed instead, also when several processes say it at once: one stores it, the others confirm;
-        it is believed again if it was in conflict with what no better source says. What it contradicts is flagged, and
-        so is it, in the same change. Raises InputError (too long, empty, private, bad tag), NotFound or OutOfScope
-        for ``supersedes``.
+        spacing) is confirmed instead, also when several processes say it at once: one stores it, the others confirm.
+        So is one that differs by a full stop at its end, but for two said in the same moment. It is believed again if
+        it was in conflict with what no better source says. What it contradicts is flagged, and so is it, in the same
+        change. Raises InputError (too long, empty, private, bad tag), NotFound or OutOfScope for ``supersedes``.
 
         What takes the place of another keeps its readers, pin and tier unless told otherwise, see ``succeed``. Where
         the one to be superseded was superseded already, the newest that took its place is.

@@ -28,9 +28,8 @@ def laid_out(table: Table, *, terminal_cells: int) -> Iterator[str]:
 
     Narrow columns keep their width up to a limit; the wide ones share the rest. Where that leaves too little to read,
     a wide column goes on a line of its own below each row, the widest first; where there are several, all but the first
-    say what they are. What still does not fit goes there too,
-    the last column first, each cell with the name of its column; the first column always stays. Columns that are empty
-    in all rows are left out.
+    say what they are. What still does not fit goes there too, the last column first, each cell with the name of its
+    column; the first column always stays. Columns that are empty in all rows are left out.
     """
     arranged = _arranged(table.columns, table.rows, terminal_cells)
     yield arranged.line([column.title for column in table.columns])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 
+from backstory.adapters.whole_file import place
 from backstory.errors import InstallError
 
 MAX_BYTES = 1_000_000
@@ -39,23 +38,10 @@ def read_regular(path: Path, *, at_most: int = MAX_BYTES) -> bytes | None:
 def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Put ``data`` at ``path`` in one step, readable by all unless ``mode`` says otherwise, its folder made if need be.
 
-    A reader sees the old file or the new one. A link at ``path`` is replaced, not followed. Raises InstallError.
+    See ``place``. Raises InstallError.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fchmod(handle, mode)
-                os.fsync(handle)
-            temporary.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+        place(path, data, mode=mode)
     except OSError as error:
         raise InstallError(f"{path} cannot be written: {reason(error)}") from error
 

@@ -11,8 +11,8 @@ ALTER TABLE passage_vectors ALTER COLUMN words SET STORAGE EXTERNAL;
 -- What was said and may begin with a name is read once more, with its words, by the one model that tells them apart.
 -- More are taken than do: only ASCII's small letters are known for such here.
 DELETE FROM passage_vectors v USING passages p, parts k
-    WHERE v.model = 'all-MiniLM-L6-v2-int8' AND p.tenant = v.tenant AND p.n = v.n AND k.tenant = p.tenant AND k.id = p.part AND k.kind = 'text'
-        AND strpos(p.text, ': ') BETWEEN 2 AND 64 AND (ascii(p.text) BETWEEN 65 AND 90 OR ascii(p.text) > 127);
+    WHERE v.model = 'all-MiniLM-L6-v2-int8' AND p.tenant = v.tenant AND p.n = v.n AND k.tenant = p.tenant
+        AND k.id = p.part AND k.kind = 'text' AND strpos(p.text, ': ') BETWEEN 2 AND 64 AND (ascii(p.text) BETWEEN 65 AND 90 OR ascii(p.text) > 127);
 
 ALTER TABLE parts FORCE ROW LEVEL SECURITY;
 ALTER TABLE passages FORCE ROW LEVEL SECURITY;
