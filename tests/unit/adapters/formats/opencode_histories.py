@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from backstory.adapters.formats.opencode_history.reader import OpenCodeHistory
-from backstory.domain.conversation import Message, Session
-from backstory.domain.interchange import ForeignMessages, ForeignRecord, ForeignSession, Unreadable
+from backstory.domain.interchange import ForeignRecord
 from backstory.ports.formats import ReadLimits
 
 T = 1_700_000_000_000
@@ -68,18 +67,6 @@ def read(place: Path | str, limits: ReadLimits | None = None) -> list[ForeignRec
     reader = OpenCodeHistory()
     limits = limits or ReadLimits()
     return [record for store in reader.find(str(place)) for record in reader.read(store, limits=limits)]
-
-
-def sessions(records: list[ForeignRecord]) -> list[Session]:
-    return [record.session for record in records if isinstance(record, ForeignSession)]
-
-
-def messages(records: list[ForeignRecord]) -> list[Message]:
-    return [message for record in records if isinstance(record, ForeignMessages) for message in record.messages]
-
-
-def unreadable(records: list[ForeignRecord]) -> list[str]:
-    return [f"{record.where}: {record.reason}" for record in records if isinstance(record, Unreadable)]
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from backstory.adapters.formats.claude_code.reader import ClaudeCodeTranscripts
-from backstory.domain.conversation import Message, Role, Session, typed_text
-from backstory.domain.interchange import ForeignMessages, ForeignRecord, ForeignSession, Remark, Unreadable
+from backstory.domain.conversation import Role, typed_text
+from backstory.domain.interchange import ForeignMessages, ForeignRecord, Remark
 from backstory.ports.formats import ReadLimits
+from tests.unit.adapters.formats.foreign_records import messages, sessions, unreadable
 
 Json = Any
 MAIN = "0a6afc57-2f31-4cb4-8ff0-01247f50c64c"
@@ -66,18 +67,6 @@ def read(place: Path | str, limits: ReadLimits | None = None) -> list[ForeignRec
     reader = ClaudeCodeTranscripts()
     limits = limits or ReadLimits()
     return [record for store in reader.find(str(place)) for record in reader.read(store, limits=limits)]
-
-
-def sessions(records: list[ForeignRecord]) -> list[Session]:
-    return [record.session for record in records if isinstance(record, ForeignSession)]
-
-
-def messages(records: list[ForeignRecord]) -> list[Message]:
-    return [message for record in records if isinstance(record, ForeignMessages) for message in record.messages]
-
-
-def unreadable(records: list[ForeignRecord]) -> list[str]:
-    return [f"{record.where}: {record.reason}" for record in records if isinstance(record, Unreadable)]
 
 
 def remarks(records: list[ForeignRecord]) -> str:

@@ -13,6 +13,7 @@ from backstory.adapters.formats.opencode_history.reader import OpenCodeHistory
 from backstory.domain.interchange import ForeignSession, Remark
 from backstory.errors import InputError
 from backstory.ports.formats import FoundStore, ReadLimits
+from tests.unit.adapters.formats.foreign_records import messages, sessions, unreadable
 from tests.unit.adapters.formats.opencode_histories import (
     TABLES,
     T,
@@ -20,11 +21,8 @@ from tests.unit.adapters.formats.opencode_histories import (
     add_session,
     data_folder,
     make_database,
-    messages,
     read,
     said,
-    sessions,
-    unreadable,
 )
 from tests.unit.adapters.formats.opencode_histories import folder as folder
 

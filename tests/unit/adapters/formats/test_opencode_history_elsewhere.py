@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 
 from backstory.errors import InputError
+from tests.unit.adapters.formats.foreign_records import messages, sessions, unreadable
 from tests.unit.adapters.formats.opencode_histories import (
     Json,
     T,
     make_database,
-    messages,
     read,
     said,
-    sessions,
-    unreadable,
 )
 from tests.unit.adapters.formats.opencode_histories import folder as folder
 
